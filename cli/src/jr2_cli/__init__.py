@@ -1,0 +1,1 @@
+"""The jr2 command."""

@@ -1,0 +1,27 @@
+"""How the Converge speaks to a person: one line for each step, and a question when it must ask.
+
+The Converge decides the words; the command decides where they go. Status goes to stderr, results
+go to stdout, and `--json` streams the same steps as events.
+
+Source: design §5.7.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Reporter(Protocol):
+    """What the command gives to the Converge."""
+
+    def line(self, text: str, *, code: str = "line") -> None:
+        """Print one line of the contract on stderr; `code` is its stable name in `--json`."""
+
+    def warning(self, text: str, *, code: str = "warning") -> None:
+        """Print a warning; `text` holds the whole line, with its `warning: ` where it has one."""
+
+    def progress(self, text: str | None) -> None:
+        """Show what takes long, on a terminal only; `None` takes the progress line away."""
+
+    def confirm(self, question: str) -> bool:
+        """Ask a yes/no question; with no terminal print the `not a tty` line and answer no."""

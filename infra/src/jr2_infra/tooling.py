@@ -1,0 +1,41 @@
+"""The programs that the Converge starts, as the command found them.
+
+The Converge does not look for programs: the command does (design §7) and hands over their places.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalImport:
+    """How an image reaches the nodes of the local cluster.
+
+    Args:
+        ctr: the client of containerd.
+        socket: the absolute path of containerd's socket.
+        server: the API server's address; the import is for a context with this address only.
+    """
+
+    ctr: Path
+    socket: Path
+    server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tooling:
+    """The places of the programs.
+
+    Args:
+        pulumi: the engine.
+        kubernetes_plugin: `pulumi-resource-kubernetes`.
+        kubectl: for port-forwards and for the words of a rollout.
+        local_import: present when `jr2 cluster status` shows a running local cluster.
+    """
+
+    pulumi: Path
+    kubernetes_plugin: Path
+    kubectl: Path
+    local_import: LocalImport | None = None

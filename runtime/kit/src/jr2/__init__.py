@@ -1,0 +1,1 @@
+"""What a jr2 Instance imports."""

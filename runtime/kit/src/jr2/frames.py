@@ -1,0 +1,64 @@
+"""The framing between the Orchestrator and an Assembly process: one header, one opaque body.
+
+A frame is two big-endian unsigned 32-bit lengths, then a JSON object (the header), then bytes (the
+body). The body is a Run's snapshot: the Orchestrator stores it and hands it back, and never parses
+it. A frame that is longer than its limit ends the connection, for the peer is not trusted.
+
+Source: design §4.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import struct
+from typing import Any, Final
+
+_LENGTHS: Final = struct.Struct(">II")
+MAX_HEADER: Final = 8 * 2**20
+MAX_BODY: Final = 4 * 2**20
+
+
+class FrameError(Exception):
+    """The peer sent something that is not a frame; the connection is of no more use."""
+
+
+def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
+    """Return one frame as bytes.
+
+    Raises:
+        FrameError: header or body is longer than its limit.
+    """
+    head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    if len(head) > MAX_HEADER or len(body) > MAX_BODY:
+        raise FrameError(f"a frame of {len(head)} + {len(body)} bytes is over the limit")
+    return _LENGTHS.pack(len(head), len(body)) + head + body
+
+
+async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:
+    """Read one frame; `None` when the peer closed between two frames.
+
+    Raises:
+        FrameError: the peer closed inside a frame, or sent a length over the limit or no object.
+    """
+    try:
+        lengths = await reader.readexactly(_LENGTHS.size)
+    except asyncio.IncompleteReadError as cut:
+        if not cut.partial:
+            return None
+        raise FrameError("the peer closed inside a frame") from cut
+    head_length, body_length = _LENGTHS.unpack(lengths)
+    if head_length > MAX_HEADER or body_length > MAX_BODY:
+        raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")
+    try:
+        head = await reader.readexactly(head_length)
+        body = await reader.readexactly(body_length)
+    except asyncio.IncompleteReadError as cut:
+        raise FrameError("the peer closed inside a frame") from cut
+    try:
+        header = json.loads(head)
+    except ValueError as bad:
+        raise FrameError("a frame's header is not JSON") from bad
+    if not isinstance(header, dict):
+        raise FrameError("a frame's header is not an object")
+    return header, body

@@ -1,0 +1,228 @@
+"""What the Orchestrator and an Assembly process say to each other, frame by frame.
+
+The Orchestrator asks, the Assembly process (`python -m jr2.host`) answers with the same `id`.
+Requests are headers of `Request`; replies are headers of `Reply`. The body of a `start` request is
+the input as JSON; the body of a `step` request, and of a reply to `start` and `step`, is the run's
+snapshot. The Orchestrator trusts nothing here: the models are closed, sizes are capped by the
+framing, and it stamps run ids and command keys itself.
+
+Operations:
+
+- `load`: the Assembly's folder was given at the start of the process. Answers `loaded`.
+- `start`: make a run of `workflow` from an input. Answers `stepped`, or `refused` (400) when the
+  input does not fit the door.
+- `step`: give one event to a run. Answers `stepped`, or `refused` when a Gate does not accept the
+  event, or when the payload does not fit. A snapshot in which the user's code raised is answered
+  with `stepped` and the status `error`.
+- `task`: run the task of a slot. Answers `task_done` or `task_failed`, whenever it ends.
+- `stop_task`: cancel the task with that key. Answers nothing for itself; the task answers
+  `task_failed` with the reason `stopped`, which the Orchestrator drops.
+
+Source: design §4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# --- events that a step takes -------------------------------------------------------------------
+class GateEvent(_Closed):
+    """A person or a webhook answers a Gate."""
+
+    kind: Literal["gate"] = "gate"
+    gate: str
+    id: str | None = None
+    """The entry that the sender saw (`If-Gate`); another one is refused."""
+    name: str
+    payload: dict[str, JsonValue]
+
+
+class TaskDone(_Closed):
+    """The task of an invocation returned."""
+
+    kind: Literal["task_done"] = "task_done"
+    key: str
+    output: JsonValue = None
+
+
+class TaskFailed(_Closed):
+    """The task of an invocation raised."""
+
+    kind: Literal["task_failed"] = "task_failed"
+    key: str
+    reason: str
+
+
+class TimerFired(_Closed):
+    """A timer came due."""
+
+    kind: Literal["timer"] = "timer"
+    key: str
+
+
+StepEvent = Annotated[GateEvent | TaskDone | TaskFailed | TimerFired, Field(discriminator="kind")]
+
+
+# --- commands that a step gives -----------------------------------------------------------------
+class StartTask(_Closed):
+    """Run the task of `slot`; `key` is the same after a crash, and unique within the run."""
+
+    kind: Literal["start_task"] = "start_task"
+    key: str
+    machine: list[str]
+    """The slots from the root Machine to the one that owns the task; empty for the root."""
+    slot: str
+    input: JsonValue = None
+
+
+class StopTask(_Closed):
+    """The state that invoked the task was left."""
+
+    kind: Literal["stop_task"] = "stop_task"
+    key: str
+
+
+class ArmTimer(_Closed):
+    """Send `TimerFired` with `key` after `delay` seconds, once."""
+
+    kind: Literal["arm_timer"] = "arm_timer"
+    key: str
+    delay: float
+
+
+class DisarmTimer(_Closed):
+    """The state that waits for the timer was left."""
+
+    kind: Literal["disarm_timer"] = "disarm_timer"
+    key: str
+
+
+class Emit(_Closed):
+    """A message of the author for watchers."""
+
+    kind: Literal["emit"] = "emit"
+    type: str
+    payload: JsonValue = None
+
+
+Command = Annotated[
+    StartTask | StopTask | ArmTimer | DisarmTimer | Emit, Field(discriminator="kind")
+]
+
+
+class OpenGate(_Closed):
+    """A Gate that is open after the step."""
+
+    gate: str
+    id: str
+    path: list[str]
+    accepts: list[dict[str, JsonValue]]
+    """Each `{name, description?, input}`."""
+    meta: JsonValue = None
+
+
+class View(_Closed):
+    """What is shown of a run after a step; stored beside the snapshot, never read back in."""
+
+    status: Literal["active", "done", "error"]
+    value: JsonValue
+    context: JsonValue = None
+    output: JsonValue = None
+    children: list[JsonValue] = Field(default_factory=list)
+    fault: str | None = None
+    gates: list[OpenGate] = Field(default_factory=list)
+
+
+# --- requests -----------------------------------------------------------------------------------
+class Request(_Closed):
+    """One request; which fields it carries depends on `op`."""
+
+    id: int
+    op: Literal["load", "start", "step", "task", "stop_task"]
+    workflow: str | None = None
+    run_id: str | None = None
+    event: StepEvent | None = None
+    key: str | None = None
+    machine: list[str] | None = None
+    slot: str | None = None
+    input: JsonValue = None
+
+
+# --- replies ------------------------------------------------------------------------------------
+class LoadedWorkflow(_Closed):
+    """One Workflow of the Assembly."""
+
+    name: str
+    machine_id: str
+    input: dict[str, JsonValue] | None
+    shape: str
+    """The Machine's shape digest, 12 hex digits."""
+    document: dict[str, JsonValue]
+    """The Machine document of `GET /workflows/{name}/machine`."""
+
+
+class Loaded(_Closed):
+    """The Assembly's Workflows, and what is wrong with it: one text for each problem."""
+
+    kind: Literal["loaded"] = "loaded"
+    id: int
+    kit_version: str
+    instance: str
+    workflows: list[LoadedWorkflow]
+    problems: list[str]
+
+
+class Stepped(_Closed):
+    """A step was made; the body is the new snapshot."""
+
+    kind: Literal["stepped"] = "stepped"
+    id: int
+    view: View
+    commands: list[Command]
+
+
+class Refused(_Closed):
+    """The event or input is not for this run; nothing changed."""
+
+    kind: Literal["refused"] = "refused"
+    id: int
+    code: Literal[400, 404, 409, 412]
+    error: str
+
+
+class TaskReturned(_Closed):
+    """A task ended well."""
+
+    kind: Literal["task_done"] = "task_done"
+    id: int
+    key: str
+    output: JsonValue = None
+
+
+class TaskRaised(_Closed):
+    """A task ended badly, or was stopped."""
+
+    kind: Literal["task_failed"] = "task_failed"
+    id: int
+    key: str
+    reason: str
+
+
+class Broken(_Closed):
+    """The request could not be served: an unknown Workflow, a snapshot of another Machine."""
+
+    kind: Literal["broken"] = "broken"
+    id: int
+    error: str
+
+
+Reply = Annotated[
+    Loaded | Stepped | Refused | TaskReturned | TaskRaised | Broken, Field(discriminator="kind")
+]

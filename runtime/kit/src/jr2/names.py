@@ -1,0 +1,142 @@
+"""Every name that two parts of jr2 must agree on: labels, objects, keys, ports, paths, routes.
+
+A name stands here once. The Converge writes an object under it, a runtime service reads it, and
+a test greps that neither spells it a second time.
+
+Source: spec/converge.md §5 and §14, spec/runtime.md §0, design §5.2 and §6.3.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KIT_VERSION: Final = "1.0.0.dev0"
+"""The one version of all distributions; it is the tag of each Kit image."""
+
+KIT_HOME: Final = "ghcr.io/snapwich"
+"""Where released Kit images are pulled from when `kit_registry` is not set."""
+
+KIT_PLATFORMS: Final = ("linux/amd64", "linux/arm64")
+"""The platforms that the Kit releases images for."""
+
+MINIMUM_KUBERNETES: Final = (1, 35)
+
+# --- the Instance folder ----------------------------------------------------------------------
+CONFIG_FILE: Final = "jr2_config.py"
+WORKFLOWS_DIR: Final = "workflows"
+CHARTS_DIR: Final = "charts"
+ENV_FILE: Final = ".env"
+AGENTS_FILE: Final = "AGENTS.md"
+
+# --- labels and annotations -------------------------------------------------------------------
+LABEL_INSTANCE: Final = "jr2.dev/instance"
+LABEL_VERSION: Final = "jr2.dev/version"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+MANAGED_BY: Final = "jr2"
+LABEL_APP: Final = "app"
+ANNOTATION_IMAGES: Final = "jr2.dev/images"
+ANNOTATION_VALUES_DIGEST: Final = "jr2.dev/values-digest"
+"""On the Orchestrator's pod template: new values of its Secret start the pod once."""
+
+FIELD_MANAGER: Final = "jr2"
+"""The server-side apply manager of everything that the Converge writes."""
+
+# --- the Instance's namespace -----------------------------------------------------------------
+ORCHESTRATOR: Final = "jr2-orchestrator"
+"""Deployment, Service, ServiceAccount, Role, RoleBinding and Secret of the Orchestrator."""
+STATE_CLAIM: Final = "jr2-state"
+STATE_CLAIM_SIZE: Final = "1Gi"
+INSTANCE_SECRET: Final = "jr2-instance"  # noqa: S105 - the name of a Secret, not its value
+KEY_INSTANCE_TOKEN: Final = "JR2_INSTANCE_TOKEN"
+KEY_PUBLISH_TOKEN: Final = "JR2_PUBLISH_TOKEN"
+KEY_SIGNING_KEY: Final = "JR2_SIGNING_KEY"
+KEY_INSTANCE_HARNESS_TOKEN: Final = "JR2_INSTANCE_HARNESS_TOKEN"
+FILE_INSTANCE_TOKEN_DIGEST: Final = "instance-token.sha256"
+FILE_PUBLISH_TOKEN_DIGEST: Final = "publish-token.sha256"
+FILE_SIGNING_KEY: Final = "signing-key"
+IMAGES_MAP: Final = "jr2-images"
+IMAGES_KEY: Final = "images.json"
+HELD_MAP: Final = "jr2-held"
+HELD_KEY: Final = "held.json"
+HARNESS_MAP: Final = "jr2-harness"
+HARNESS_KEY: Final = "harness.json"
+HARNESS_ENV_SECRET: Final = "jr2-harness-env"  # noqa: S105
+SANDBOX_INGRESS: Final = "jr2-sandbox-ingress"
+INSTANCE_HARNESS: Final = "jr2-instance-harness"
+INSTANCE_HARNESS_INGRESS: Final = "jr2-instance-harness-ingress"
+LABEL_SANDBOX_NAME: Final = "sandbox.jr2.dev/name"
+CONVERGE_LEASE: Final = "jr2-converge"
+
+# --- shared by the Instances of a cluster -----------------------------------------------------
+SYSTEM_NAMESPACE: Final = "jr2-system"
+OPERATOR: Final = "jr2-controller-manager"
+OPERATOR_ROLE: Final = "jr2-manager-role"
+OPERATOR_ROLE_BINDING: Final = "jr2-manager-rolebinding"
+LABEL_CONTROL_PLANE: Final = "control-plane"
+CONTROL_PLANE: Final = "controller-manager"
+PRIORITY_CONTROL: Final = "jr2-control"
+PRIORITY_CONTROL_VALUE: Final = 100_000
+PRIORITY_SANDBOX: Final = "jr2-sandbox"
+PRIORITY_SANDBOX_VALUE: Final = 1_000
+API_GROUP: Final = "core.jr2.dev"
+API_VERSION: Final = "v1alpha1"
+SANDBOXES_CRD: Final = "sandboxes.core.jr2.dev"
+REPOS_CRD: Final = "repos.core.jr2.dev"
+
+# --- images -----------------------------------------------------------------------------------
+IMAGE_ORCHESTRATOR: Final = "jr2-orchestrator"
+IMAGE_HARNESS: Final = "jr2-harness"
+IMAGE_OPERATOR: Final = "jr2-operator"
+CHECKOUT_HOME: Final = "jr2.local"
+"""The registry part of Kit images that were built from a checkout and imported, never pulled."""
+CUSTODIAN_IMAGE: Final = (
+    "docker.io/envoyproxy/envoy:distroless-v1.39.1"
+    "@sha256:eb2c01c13125d1629637cb4e4cce7207009fb7cc2c8027f9742758549d15b6f4"
+)
+
+# --- inside the Orchestrator's pod ------------------------------------------------------------
+ORCHESTRATOR_PORT: Final = 4000
+OPERATOR_HEALTH_PORT: Final = 8081
+CONTAINER_ORCHESTRATOR: Final = "orchestrator"
+CONTAINER_WORKER: Final = "worker"
+ORCHESTRATOR_UID: Final = 10_001
+WORKER_UID: Final = 10_002
+STATE_GROUP: Final = 10_000
+"""fsGroup of the pod: the store's owner writes Assemblies, the worker only reads them."""
+STATE_PATH: Final = "/instance/.jr2"
+"""Where the state volume is mounted in the container `orchestrator`."""
+STATE_DATABASE: Final = "state.db"
+ASSEMBLIES_DIR: Final = "assemblies"
+"""Folder on the state volume, and the subPath that the container `worker` mounts read-only."""
+WORKER_ASSEMBLIES_PATH: Final = "/assemblies"
+SOCKET_DIR: Final = "/run/jr2"
+WORKER_SOCKET: Final = "/run/jr2/worker.sock"
+VALUES_PATH: Final = "/etc/jr2/values"
+"""Where the Secret `jr2-orchestrator` is mounted in the container `orchestrator`."""
+KIT_PATH: Final = "/opt/jr2/kit"
+"""In the Kit images: the closure of the distribution `jr2`, and nothing else."""
+SERVICES_PATH: Final = "/opt/jr2/services"
+"""In the Kit images: the services and what they need beside the Kit."""
+
+# --- the kubectl contexts that jr2 knows ------------------------------------------------------
+LOCAL_CONTEXT: Final = "jr2-local"
+KIND_PREFIX: Final = "kind-"
+
+# --- environment ------------------------------------------------------------------------------
+ENV_NAMESPACE: Final = "JR2_NAMESPACE"
+ENV_URL: Final = "JR2_URL"
+ENV_TOKEN: Final = "JR2_TOKEN"  # noqa: S105
+ENV_HANDOFF_FROM: Final = "JR2_HANDOFF_FROM"
+
+# --- an Assembly's folder ---------------------------------------------------------------------
+ASSEMBLY_MANIFEST: Final = "assembly.json"
+"""At the Assembly's root: Kit version, Instance name, platform, Python, Workflow names."""
+ASSEMBLY_INSTANCE: Final = "instance"
+"""Below the Assembly's root: the Instance's own files."""
+ASSEMBLY_PACKAGES: Final = "packages"
+"""Below the Assembly's root: its locked dependencies, without the Kit's."""
+MAX_ASSEMBLY_ARCHIVE: Final = 256 * 2**20
+MAX_ASSEMBLY_BYTES: Final = 2**30
+MAX_ASSEMBLY_FILES: Final = 20_000
+SHORT_HASH: Final = 12
+"""How many hex digits of a content hash are shown and stand in tags."""

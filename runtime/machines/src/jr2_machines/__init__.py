@@ -1,0 +1,1 @@
+"""The Machines that the Kit ships."""

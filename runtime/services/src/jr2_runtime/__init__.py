@@ -1,0 +1,1 @@
+"""The programs that run in the pods of a jr2 Instance."""
