@@ -46,7 +46,7 @@ ORCHESTRATOR: Final = "jr2-orchestrator"
 """Deployment, Service, ServiceAccount, Role, RoleBinding and Secret of the Orchestrator."""
 STATE_CLAIM: Final = "jr2-state"
 STATE_CLAIM_SIZE: Final = "1Gi"
-INSTANCE_SECRET: Final = "jr2-instance"  # noqa: S105 - the name of a Secret, not its value
+INSTANCE_SECRET: Final = "jr2-instance"
 KEY_INSTANCE_TOKEN: Final = "JR2_INSTANCE_TOKEN"
 KEY_PUBLISH_TOKEN: Final = "JR2_PUBLISH_TOKEN"
 KEY_SIGNING_KEY: Final = "JR2_SIGNING_KEY"
@@ -60,7 +60,7 @@ HELD_MAP: Final = "jr2-held"
 HELD_KEY: Final = "held.json"
 HARNESS_MAP: Final = "jr2-harness"
 HARNESS_KEY: Final = "harness.json"
-HARNESS_ENV_SECRET: Final = "jr2-harness-env"  # noqa: S105
+HARNESS_ENV_SECRET: Final = "jr2-harness-env"
 SANDBOX_INGRESS: Final = "jr2-sandbox-ingress"
 INSTANCE_HARNESS: Final = "jr2-instance-harness"
 INSTANCE_HARNESS_INGRESS: Final = "jr2-instance-harness-ingress"
@@ -125,7 +125,7 @@ KIND_PREFIX: Final = "kind-"
 # --- environment ------------------------------------------------------------------------------
 ENV_NAMESPACE: Final = "JR2_NAMESPACE"
 ENV_URL: Final = "JR2_URL"
-ENV_TOKEN: Final = "JR2_TOKEN"  # noqa: S105
+ENV_TOKEN: Final = "JR2_TOKEN"
 ENV_HANDOFF_FROM: Final = "JR2_HANDOFF_FROM"
 
 # --- an Assembly's folder ---------------------------------------------------------------------
