@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+TimeoutExpired = subprocess.TimeoutExpired
+"""What `run` raises when its time has passed; named here, since only this module imports it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
