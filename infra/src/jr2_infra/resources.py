@@ -23,10 +23,13 @@ class Component:
     Args:
         name: the resource name, unique in the program, such as `orchestrator`.
         type: the last part of the type token `jr2:infra:<type>`, such as `Orchestrator`.
+        announce: lines that are said when the first of its resources is reached, in each run, with
+            or without the engine.
     """
 
     name: str
     type: str
+    announce: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,8 @@ class DynamicResource:
             so that the engine creates it.
         component: the name of the `Component` that it belongs to.
         depends_on: names of resources that come before it.
+        unchanged: lines that are said when it stands as it should and its provider is not called,
+            by the proof and by the engine alike. What a provider does it says itself.
     """
 
     name: str
@@ -69,6 +74,7 @@ class DynamicResource:
     derived: Mapping[str, str] | None
     component: str
     depends_on: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
