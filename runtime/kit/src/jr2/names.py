@@ -118,6 +118,20 @@ KIT_PATH: Final = "/opt/jr2/kit"
 SERVICES_PATH: Final = "/opt/jr2/services"
 """In the Kit images: the services and what they need beside the Kit."""
 
+# --- headers of the Orchestrator's routes --------------------------------------------------------
+HEADER_KIT_VERSION: Final = "X-JR2-Kit-Version"
+"""On a publish: the Kit version that the Assembly is for; another one is refused unread."""
+HEADER_LEASE: Final = "X-JR2-Lease"
+"""On a publish: a `jr2.wire.LeaseStamp` of the converge Lease; an older one is refused."""
+HEADER_IF_GATE: Final = "If-Gate"
+"""On a Gate's event: the entry into the Gate that the sender saw."""
+
+# --- what one Run may carry -----------------------------------------------------------------------
+MAX_EVENT: Final = 256 * 2**10
+"""Bytes of one event's payload, of a run's input and of a task's output, as JSON."""
+MAX_SNAPSHOT: Final = 2**20
+"""Bytes of a run's snapshot, and of what is shown of it."""
+
 # --- the kubectl contexts that jr2 knows ------------------------------------------------------
 LOCAL_CONTEXT: Final = "jr2-local"
 KIND_PREFIX: Final = "kind-"

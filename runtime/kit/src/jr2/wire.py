@@ -7,6 +7,8 @@ Source: spec/runtime.md §1.4, §1.7, §1.13.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -173,3 +175,36 @@ class AssemblyManifest(Wire):
     """`linux/amd64` or `linux/arm64`; `any` when no file of the Assembly is native."""
     python: str
     """The Python of the Orchestrator's image, `3.11`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseStamp:
+    """Which holder of the converge Lease publishes: the header `X-JR2-Lease`.
+
+    Two stamps are compared by the time of acquisition alone, so a holder that takes a Lease over
+    writes a time that is later than the one it found.
+    """
+
+    acquired: datetime
+    """With a time zone."""
+    nonce: str
+    """Letters, digits, `-` and `_`."""
+
+    def header(self) -> str:
+        """Return the header's value: the time in UTC with microseconds, a space, the nonce."""
+        moment = self.acquired.astimezone(timezone.utc).replace(tzinfo=None)
+        return f"{moment.isoformat(timespec='microseconds')}Z {self.nonce}"
+
+    @classmethod
+    def parse(cls, text: str) -> LeaseStamp:
+        """Read a header's value.
+
+        Raises:
+            ValueError: it is not a time with a zone, a space and a nonce.
+        """
+        moment, _, nonce = text.strip().partition(" ")
+        acquired = datetime.fromisoformat(moment)
+        plain = nonce.replace("-", "").replace("_", "")
+        if acquired.tzinfo is None or not plain.isascii() or not plain.isalnum():
+            raise ValueError("a Lease stamp is a time with a zone, a space and a nonce")
+        return cls(acquired=acquired, nonce=nonce)
