@@ -101,6 +101,7 @@ CONTAINER_ORCHESTRATOR: Final = "orchestrator"
 CONTAINER_WORKER: Final = "worker"
 ORCHESTRATOR_UID: Final = 10_001
 WORKER_UID: Final = 10_002
+OPERATOR_UID: Final = 10_003
 STATE_GROUP: Final = 10_000
 """fsGroup of the pod: the store's owner writes Assemblies, the worker only reads them."""
 STATE_PATH: Final = "/instance/.jr2"
@@ -132,6 +133,12 @@ MAX_EVENT: Final = 256 * 2**10
 MAX_SNAPSHOT: Final = 2**20
 """Bytes of a run's snapshot, and of what is shown of it."""
 
+LAUNCHER_ORCHESTRATOR: Final = "/opt/jr2/bin/jr2-orchestrator"
+LAUNCHER_WORKER: Final = "/opt/jr2/bin/jr2-worker"
+LAUNCHER_OPERATOR: Final = "/opt/jr2/bin/jr2-operator"
+SERVICE_ACCOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where a pod finds its token, its namespace and the cluster's certificate authority."""
+
 # --- the kubectl contexts that jr2 knows ------------------------------------------------------
 LOCAL_CONTEXT: Final = "jr2-local"
 KIND_PREFIX: Final = "kind-"
@@ -141,6 +148,8 @@ ENV_NAMESPACE: Final = "JR2_NAMESPACE"
 ENV_URL: Final = "JR2_URL"
 ENV_TOKEN: Final = "JR2_TOKEN"
 ENV_HANDOFF_FROM: Final = "JR2_HANDOFF_FROM"
+ENV_TRACEBACK: Final = "JR2_TRACEBACK"
+"""Set to anything: an unknown failure of the command is printed with its trace."""
 
 # --- an Assembly's folder ---------------------------------------------------------------------
 ASSEMBLY_MANIFEST: Final = "assembly.json"

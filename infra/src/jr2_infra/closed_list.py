@@ -1,0 +1,146 @@
+"""The closed list: every kind and name of object that the Converge can make.
+
+The cluster is the state. What jr2 may find, compare, heal or delete is what stands here, and
+nothing else, whatever labels an object carries. Objects of the Instance live in its namespace and
+are governed as soon as they stand on the list; objects that the Instances of a cluster share are
+governed by a converge only while its program holds them, since another Instance may need them.
+
+Source: design §5.2 (The cluster is the state), spec/converge.md §5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from jr2 import names
+
+from .derived.live import LiveObjects, ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of the API: how an object names it and where its objects are read.
+
+    Args:
+        api_version: such as `apps/v1`.
+        kind: such as `Deployment`.
+        plural: the word in its path.
+        namespaced: whether its objects live in a namespace.
+    """
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
+        """Return the path of the kind's list, or of one object."""
+        root = "api" if "/" not in self.api_version else "apis"
+        parts = [root, self.api_version]
+        if namespace is not None:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name is not None:
+            parts.append(name)
+        return "/" + "/".join(parts)
+
+
+NAMESPACE: Final = Kind("v1", "Namespace", "namespaces", namespaced=False)
+NODE: Final = Kind("v1", "Node", "nodes", namespaced=False)
+POD: Final = Kind("v1", "Pod", "pods")
+EVENT: Final = Kind("v1", "Event", "events")
+CONFIG_MAP: Final = Kind("v1", "ConfigMap", "configmaps")
+SECRET: Final = Kind("v1", "Secret", "secrets")
+SERVICE: Final = Kind("v1", "Service", "services")
+SERVICE_ACCOUNT: Final = Kind("v1", "ServiceAccount", "serviceaccounts")
+CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+DEPLOYMENT: Final = Kind("apps/v1", "Deployment", "deployments")
+REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
+ROLE: Final = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
+ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
+CLUSTER_ROLE: Final = Kind(
+    "rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", namespaced=False
+)
+CLUSTER_ROLE_BINDING: Final = Kind(
+    "rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
+NETWORK_POLICY: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+PRIORITY_CLASS: Final = Kind(
+    "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False
+)
+CRD: Final = Kind(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+SANDBOX: Final = Kind(f"{names.API_GROUP}/{names.API_VERSION}", "Sandbox", "sandboxes")
+REPO: Final = Kind(f"{names.API_GROUP}/{names.API_VERSION}", "Repo", "repos")
+
+INSTANCE_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
+    (SECRET, names.INSTANCE_SECRET),
+    (SECRET, names.ORCHESTRATOR),
+    (CONFIG_MAP, names.IMAGES_MAP),
+    (CONFIG_MAP, names.HELD_MAP),
+    (CONFIG_MAP, names.HARNESS_MAP),
+    (CLAIM, names.STATE_CLAIM),
+    (SERVICE_ACCOUNT, names.ORCHESTRATOR),
+    (ROLE, names.ORCHESTRATOR),
+    (ROLE_BINDING, names.ORCHESTRATOR),
+    (SERVICE, names.ORCHESTRATOR),
+    (DEPLOYMENT, names.ORCHESTRATOR),
+    (NETWORK_POLICY, names.SANDBOX_INGRESS),
+    (NETWORK_POLICY, names.INSTANCE_HARNESS_INGRESS),
+)
+"""Everything that the Converge can make in the namespace of an Instance."""
+
+SYSTEM_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
+    (SERVICE_ACCOUNT, names.OPERATOR),
+    (DEPLOYMENT, names.OPERATOR),
+)
+"""Everything that the Converge can make in `jr2-system`."""
+
+CLUSTER_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
+    (NAMESPACE, names.SYSTEM_NAMESPACE),
+    (CRD, names.SANDBOXES_CRD),
+    (CRD, names.REPOS_CRD),
+    (CLUSTER_ROLE, names.OPERATOR_ROLE),
+    (CLUSTER_ROLE_BINDING, names.OPERATOR_ROLE_BINDING),
+    (PRIORITY_CLASS, names.PRIORITY_CONTROL),
+    (PRIORITY_CLASS, names.PRIORITY_SANDBOX),
+)
+"""Everything outside namespaces that the Instances of a cluster share."""
+
+
+def instance_kinds() -> tuple[Kind, ...]:
+    """Return the kinds that are read in the namespace of an Instance, each once."""
+    return tuple(dict.fromkeys(kind for kind, _ in INSTANCE_OBJECTS))
+
+
+def system_kinds() -> tuple[Kind, ...]:
+    """Return the kinds that are read in `jr2-system`, each once."""
+    return tuple(dict.fromkeys(kind for kind, _ in SYSTEM_OBJECTS))
+
+
+def governed(live: LiveObjects, *, namespace: str, declared: Collection[ObjectKey]) -> LiveObjects:
+    """Return the live objects that one converge may compare, heal or delete.
+
+    Args:
+        live: what the cluster holds.
+        namespace: the Instance's namespace.
+        declared: the objects of the program. A shared object that it leaves out is left alone, and
+            so are namespaces and claims, which a converge never deletes.
+    """
+    of_instance = {(kind.api_version, kind.kind, name) for kind, name in INSTANCE_OBJECTS}
+    return {
+        key: obj
+        for key, obj in live.items()
+        if key in declared
+        or (
+            key.namespace == namespace
+            and (key.api_version, key.kind, key.name) in of_instance
+            and key.kind != CLAIM.kind
+        )
+    }

@@ -1,0 +1,74 @@
+"""The three maps: image refs, held secrets and the model provider, as canonical JSON.
+
+The text of a map is its identity: the Orchestrator reports the digest of what it reads, and a
+publish waits until that digest is the one that was just written.
+
+Source: spec/converge.md §5.3, design §5.5.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jr2 import names
+
+from ..closed_list import CONFIG_MAP
+from .base import instance_labels, wanted
+
+
+def canonical(value: Any) -> str:
+    """Return JSON text that is the same for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a map's text, hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def images_json(refs: Mapping[str, str]) -> str:
+    """Return `images.json`.
+
+    Args:
+        refs: the refs that the runtime asks for by name: `custodian`, `operator` and, where a
+            Harness image exists, `harness`.
+    """
+    return canonical({**refs, "sandbox": {}, "sandboxUser": {}})
+
+
+def held_json() -> str:
+    """Return `held.json` of an Instance that holds no secret."""
+    return canonical({"version": 1, "secrets": []})
+
+
+def harness_json(provider: Mapping[str, Any] | None, catalog: Mapping[str, Any] | None) -> str:
+    """Return `harness.json`: where models are, and never a key."""
+    found: dict[str, Any] = {}
+    if provider:
+        found["provider"] = dict(provider)
+    if catalog:
+        found["catalog"] = dict(catalog)
+    return canonical(found)
+
+
+def maps(
+    instance: str, namespace: str, *, images: str, held: str, harness: str
+) -> tuple[dict[str, Any], ...]:
+    """Return the wanted ConfigMaps."""
+    return tuple(
+        wanted(
+            CONFIG_MAP,
+            name,
+            namespace=namespace,
+            labels=instance_labels(instance),
+            data={key: text},
+        )
+        for name, key, text in (
+            (names.IMAGES_MAP, names.IMAGES_KEY, images),
+            (names.HELD_MAP, names.HELD_KEY, held),
+            (names.HARNESS_MAP, names.HARNESS_KEY, harness),
+        )
+    )
