@@ -6,10 +6,17 @@ down, and its stdin is closed unless the caller gives one.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 TimeoutExpired = subprocess.TimeoutExpired
 """What `run` raises when its time has passed; named here, since only this module imports it."""
@@ -81,3 +88,93 @@ def start(
         start_new_session=new_session,
         pass_fds=tuple(pass_fds),
     )
+
+
+def run_family(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> Finished:
+    """Run a program that starts others, and end all of them when we are interrupted.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment.
+        cwd: the folder it runs in.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    child = subprocess.Popen(
+        [str(part) for part in argv],
+        env=dict(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = child.communicate()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise
+    return Finished(child.returncode, stdout, stderr)
+
+
+def detach(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, log: Path) -> int:
+    """Start a program in a session of its own that outlives us.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment.
+        cwd: the folder it runs in.
+        log: the file that both of its streams are appended to.
+
+    Returns:
+        The process id.
+
+    Raises:
+        OSError: the program cannot be started, or the log cannot be opened.
+    """
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            [str(part) for part in argv],
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    # Nobody here waits for it: without this the interpreter warns that it still runs.
+    child.returncode = 0
+    return child.pid
+
+
+async def spawn(
+    argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
+) -> asyncio.subprocess.Process:
+    """Start a program that the caller watches, in a process group of its own.
+
+    Args:
+        argv: the program and its arguments.
+        env: the whole environment.
+        cwd: the folder it runs in.
+        log: the file that both of its streams are appended to.
+
+    Raises:
+        OSError: the program cannot be started, or the log cannot be opened.
+    """
+    import asyncio  # only a supervisor needs it, and it takes its time to load
+
+    with log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *argv,
+            env=dict(env),
+            cwd=cwd,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            process_group=0,
+        )
