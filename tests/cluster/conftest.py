@@ -1,0 +1,220 @@
+"""One real cluster and one Instance at a time: what the cluster tests stand on.
+
+The local cluster and the Kit images are made by `scripts/test` before; the fixtures here only ask
+for them, so that a single test can be run by hand.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from jr2 import names
+from jr2_cli import tools
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+CONTEXT = names.LOCAL_CONTEXT
+
+
+def wait_for(what: str, answer: Callable[[], Any], seconds: float = 60) -> Any:
+    """Ask until the answer is true; fail with `what` when the time is over."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = answer()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {seconds:g} s in vain: {what}")
+        time.sleep(0.1)
+
+
+class Instance:
+    """An Instance folder and the commands that a person would type in it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self.name = name
+        self.kubectl_path = tools.require("kubectl")
+
+    def environment(self, **more: str) -> dict[str, str]:
+        keep = ("HOME", "LANG", "XDG_CACHE_HOME", "KUBECONFIG", "SSL_CERT_FILE", "UV_CACHE_DIR")
+        own = {key: os.environ[key] for key in keep if key in os.environ}
+        return {**own, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
+
+    def start(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(BIN / "jr2"), *arguments],
+            cwd=self.folder,
+            env=self.environment(**more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def jr2(self, *arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run `jr2` to its end and expect its exit code."""
+        child = self.start(*arguments, **more)
+        out, err = child.communicate(timeout=400)
+        assert child.returncode == code, f"jr2 {' '.join(arguments)}\n{out}\n{err}"
+        return subprocess.CompletedProcess(arguments, child.returncode, out, err)
+
+    def up(self, *arguments: str, code: int = 0, **more: str) -> str:
+        """Converge and return what was said on stderr."""
+        return self.jr2("up", "--context", CONTEXT, "--yes", *arguments, code=code, **more).stderr
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        done = subprocess.run(
+            [str(self.kubectl_path), "--context", CONTEXT, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def get(self, *arguments: str) -> Any:
+        """Return what `kubectl get` in the Instance's namespace gives as JSON."""
+        return json.loads(self.kubectl("-n", self.name, "get", *arguments, "-o", "json"))
+
+    def pod(self) -> Any:
+        """Return the Orchestrator's one live pod."""
+
+        def live() -> Any:
+            pods = [
+                pod
+                for pod in self.get("pods", "-l", f"app={names.ORCHESTRATOR}")["items"]
+                if "deletionTimestamp" not in pod["metadata"]
+            ]
+            return pods[0] if len(pods) == 1 else None
+
+        return wait_for("one live pod of the Orchestrator", live)
+
+    def pod_identity(self) -> tuple[str, tuple[int, ...]]:
+        """Return the Orchestrator pod's uid and the restart counts of its containers."""
+        pod = self.pod()
+        counts = sorted((c["name"], c["restartCount"]) for c in pod["status"]["containerStatuses"])
+        return pod["metadata"]["uid"], tuple(count for _, count in counts)
+
+    def secret(self, key: str) -> str:
+        data = self.get("secret", names.INSTANCE_SECRET)["data"]
+        return base64.b64decode(data[key]).decode()
+
+    @contextlib.contextmanager
+    def forward(self) -> Iterator[httpx2.Client]:
+        """A client of the Orchestrator through one `kubectl port-forward`, with the token."""
+        child = subprocess.Popen(
+            [
+                str(self.kubectl_path), "--context", CONTEXT, "-n", self.name, "port-forward",
+                f"service/{names.ORCHESTRATOR}", f":{names.ORCHESTRATOR_PORT}",
+                "--address", "127.0.0.1",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        try:
+            assert child.stdout is not None
+            line = child.stdout.readline()
+            port = re.search(r"127\.0\.0\.1:(\d+)", line)
+            assert port, line
+            with httpx2.Client(
+                base_url=f"http://127.0.0.1:{port[1]}",
+                headers={"Authorization": f"Bearer {self.secret(names.KEY_INSTANCE_TOKEN)}"},
+                timeout=30,
+                trust_env=False,
+            ) as client:
+                yield client
+        finally:
+            child.terminate()
+            child.wait(timeout=10)
+            if child.stdout is not None:
+                child.stdout.close()
+
+    def write(self, path: str, text: str) -> None:
+        (self.folder / path).write_text(text)
+
+    def sync(self) -> None:
+        """Lock and install, as a person does after an edit of `pyproject.toml`."""
+        done = subprocess.run(
+            [str(BIN / "uv"), "sync", "--quiet"],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> str:
+    """The context of the running local cluster; made when there is none."""
+    done = subprocess.run(
+        [str(BIN / "jr2"), "cluster", "create"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return CONTEXT
+
+
+@pytest.fixture(scope="session")
+def kit_images(local_cluster: str) -> None:
+    """The Kit images of this checkout, built when they are not there."""
+    done = subprocess.run(
+        [str(CHECKOUT / "scripts" / "build-kit-images")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def new_instance(
+    kit_images: None, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Instance]:
+    """Make an Instance folder by `jr2 init` and `uv sync`."""
+
+    def make(name: str) -> Instance:
+        folder = tmp_path_factory.mktemp(name) / name
+        instance = Instance(folder, name)
+        folder.mkdir()
+        instance.jr2("init", str(folder), "--name", name)
+        instance.sync()
+        return instance
+
+    return make
+
+
+@pytest.fixture
+def pulumi_must_not_run(tmp_path: Path) -> dict[str, str]:
+    """An environment in which the engine answers its version and fails at anything else.
+
+    A converge that ends well in it was proved without the engine.
+    """
+    real = tools.require("pulumi")
+    folder = tmp_path / "no-engine"
+    folder.mkdir()
+    script = folder / "pulumi"
+    script.write_text(
+        f'#!/bin/sh\n[ "$1" = version ] && exec {real} version\n'
+        'echo "the engine was started: $*" >&2\nexit 97\n'
+    )
+    script.chmod(0o755)
+    return {"PATH": f"{folder}:{BIN}:{os.environ['PATH']}"}
