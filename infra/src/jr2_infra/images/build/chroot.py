@@ -1,0 +1,69 @@
+"""Programs of the image, run inside its root file system while it is built."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from jr2.errors import StepFailed
+
+from ... import processes
+from . import recipe
+
+_STAGE = "stage"
+# Byte code must not depend on the order of sets, so the hash seed is fixed.
+_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+
+
+def run_inside(root: Path, argv: Sequence[str]) -> str:
+    """Run a program of the image with `root` as its root folder and return its output.
+
+    Raises:
+        StepFailed: it failed; its last lines stand in the text.
+    """
+    done = processes.run(["chroot", root, *argv], env=_ENVIRONMENT)
+    if done.returncode != 0:
+        last = "\n".join(done.stderr.strip().splitlines()[-15:])
+        raise StepFailed(f"{argv[0]} failed inside the Kit image's file system:\n{last}")
+    return done.stdout
+
+
+def compile_python(root: Path, folder: str, *, strip: str = "") -> None:
+    """Compile what is below `folder` with the image's own Python, never to be checked again.
+
+    Args:
+        root: the root file system.
+        folder: an absolute path in it.
+        strip: a prefix that the recorded file names lose.
+
+    Raises:
+        StepFailed: a file does not compile.
+    """
+    moved = ["-s", strip, "-p", "/"] if strip else []
+    options = ["-q", *moved, "--invalidation-mode", "unchecked-hash"]
+    run_inside(root, [recipe.PYTHON, "-S", "-m", "compileall", *options, folder])
+
+
+def open_stage(base: Path, work: Path) -> Path:
+    """Return an empty folder that becomes a layer, inside a throw-away copy of the base.
+
+    The copy shares the base's files by hard links, so it costs no space; only the folder is
+    written.
+
+    Args:
+        base: the root file system of the lowest layer, on the same file system as `work`.
+        work: a folder for the copy; what is there is removed first.
+    """
+    shutil.rmtree(work, ignore_errors=True)
+    linked = processes.run(["cp", "-al", base, work])
+    if linked.returncode != 0:
+        raise StepFailed(f"cannot copy {base}: {linked.stderr.strip()}")
+    folder = work / _STAGE
+    folder.mkdir()
+    return folder
+
+
+def compile_stage(folder: Path) -> None:
+    """Compile the Python files of a folder that `open_stage` gave, under their names in the image."""
+    compile_python(folder.parent, f"/{_STAGE}", strip=f"/{_STAGE}")
