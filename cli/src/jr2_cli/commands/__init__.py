@@ -1,0 +1,1 @@
+"""The verbs, one module each; a module is imported when its verb runs."""

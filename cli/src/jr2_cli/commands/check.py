@@ -1,0 +1,30 @@
+"""`jr2 check`: the checks of `jr2 up` that need no cluster.
+
+Source: seed 000 (What jr2 up does), spec/converge.md §2.5.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from .. import instance, output
+
+
+def check(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
+    """Check the config, the types and the Machines of the Instance, with no cluster.
+
+    The lines are those of `jr2 up`, from the same code.
+
+    Args:
+        json: write the steps to stdout as events, one JSON object a line.
+    """
+    from jr2_infra import check as checks
+
+    out = output.current()
+    if json:
+        out.stream_events()
+    checks.check(instance.root(Path.cwd()), out)
+    return 0

@@ -1,0 +1,68 @@
+"""`jr2 send`: answer a Gate of a run, or cancel the run.
+
+Source: spec/converge.md §2.5.
+"""
+
+from __future__ import annotations
+
+from jr2 import errors
+
+from .. import json_input, output, run_ids
+from ..target import Target, connect
+
+_CANCEL = "CANCEL"
+
+
+def send(
+    run_id: str,
+    /,
+    *,
+    event: str,
+    gate: str | None = None,
+    input: str | None = None,
+    target: Target = Target(),  # noqa: B008 (frozen)
+) -> int:
+    """Answer an open Gate of a run, or cancel the run.
+
+    With `--gate` the event goes to that Gate, under its own name. Without it, the one event that a
+    run takes is CANCEL.
+
+    Args:
+        run_id: the run's id, or its first four characters or more.
+        event: the name of the event.
+        gate: the Gate, as `jr2 status <run>` shows it under `gates`.
+        input: what the event carries, a JSON object.
+        target: the options that name an Orchestrator.
+    """
+    body = _body(event, gate, input)
+    out = output.current()
+    with connect(target, out) as link:
+        whole = run_ids.whole(link.client, run_id)
+        if gate is None:
+            link.client.cancel(whole)
+            out.line(f"sent {_CANCEL} to {whole}", code="sent")
+        else:
+            link.client.answer_gate(whole, gate, body)
+            out.line(f'delivered {event} to gate "{gate}" on {whole}', code="delivered")
+    return 0
+
+
+def _body(event: str, gate: str | None, text: str | None) -> dict[str, object]:
+    """Build the event from the options, before anything is sent.
+
+    Raises:
+        Usage: the options do not fit together.
+    """
+    if gate is None:
+        if event.upper() != _CANCEL:
+            raise errors.Usage(
+                f'"{event}" is no event of a run: give --gate for an event of a Gate, or '
+                f"--event {_CANCEL}"
+            )
+        if text is not None:
+            raise errors.Usage(f"{_CANCEL} carries no --input")
+        return {}
+    value = json_input.parse("{}" if text is None else text)
+    if "type" in value:
+        raise errors.Usage('--input may not hold "type": --event gives it')
+    return {"type": event, **value}

@@ -1,0 +1,53 @@
+"""`jr2 up`: make the cluster agree with the Instance folder.
+
+Source: seed 000, spec/converge.md §2.5 and §4.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from .. import instance, output
+from ..tooling import tooling
+
+
+def up(
+    *,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    skip_provider_preflight: Annotated[bool, Parameter(negative="")] = False,
+    namespace: Annotated[str | None, Parameter(name=["--namespace", "-n"])] = None,
+    context: str | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> int:
+    """Make the cluster of the kubectl context agree with the Instance folder.
+
+    A second run changes nothing. The exit code is 0 only when the last line says `converged`.
+
+    Args:
+        yes: answer yes to the question before a namespace is used for the first time.
+        force: build each image again, also when its tag did not change.
+        skip_provider_preflight: do not ask the model providers; a warning names each model.
+        namespace: the namespace of the Instance; without it, the name that the config gives.
+        context: a context of the kubeconfig; without it, the current one.
+        json: write the steps to stdout as events, one JSON object a line.
+    """
+    from jr2_infra import converge
+
+    out = output.current()
+    if json:
+        out.stream_events()
+    root = instance.root(Path.cwd())
+    options = converge.UpOptions(
+        root=root,
+        context=context,
+        namespace=namespace,
+        yes=yes,
+        force=force,
+        skip_provider_preflight=skip_provider_preflight,
+    )
+    converge.up(options, tooling(), out)
+    return 0

@@ -1,0 +1,249 @@
+"""Which Orchestrator a verb speaks to, and the way to it.
+
+With a URL nothing else is needed. Without one the Instance folder gives the namespace, the kubectl
+context gives the cluster, the Secret `jr2-instance` gives the token, and a port-forward that lives
+as long as the command gives the way. An Instance that is not there and a cluster that does not
+answer are two different errors.
+
+Source: spec/converge.md §2.3, seed 000.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from jr2 import errors, names
+
+if TYPE_CHECKING:
+    from jr2_infra.kube import KubeContext
+
+    from .client import Orchestrator
+    from .output import Output
+    from .port_forward import PortForward
+
+
+ANSWER_WITHIN = 30.0
+"""Seconds that the Orchestrator has to answer through a forward that was announced."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The options that name an Orchestrator."""
+
+    url: Annotated[str | None, Parameter(env_var=names.ENV_URL, show_env_var=True)] = None
+    """Address of the Orchestrator; no cluster and no Instance folder is needed then."""
+
+    namespace: Annotated[str | None, Parameter(name=["--namespace", "-n"])] = None
+    """Namespace of the Instance; without it, the name that the config gives."""
+
+    context: str | None = None
+    """Context of the kubeconfig; without it, the current one."""
+
+
+class NotDeployed(errors.StepFailed):
+    """The cluster answers, and the Instance is not in it."""
+
+
+class Link:
+    """The open way to one Orchestrator: its client, and the forward under it when there is one.
+
+    Args:
+        url: the address, when one was given.
+        token: the Instance token.
+        cluster: the Instance in a cluster, when no address was given.
+    """
+
+    def __init__(
+        self, *, url: str | None, token: str | None, cluster: ClusterTarget | None = None
+    ) -> None:
+        self._url = url
+        self._token = token
+        self._cluster = cluster
+        self._forward: PortForward | None = None
+        self._client: Orchestrator | None = None
+
+    @property
+    def client(self) -> Orchestrator:
+        """The client; it is opened on first use.
+
+        Raises:
+            ForwardFailed: the port could not be forwarded.
+        """
+        if self._client is None:
+            from .client import Orchestrator
+
+            self._client = Orchestrator(self._address(), self._token)
+        return self._client
+
+    @property
+    def address(self) -> str | None:
+        """The address that was given; `None` for a cluster."""
+        return self._url
+
+    def drop(self) -> None:
+        """Close the way; the next use of `client` opens it again."""
+        client, self._client = self._client, None
+        forward, self._forward = self._forward, None
+        if client is not None:
+            client.close()
+        if forward is not None:
+            forward.close()
+
+    def _address(self) -> str:
+        if self._url is not None:
+            return self._url
+        assert self._cluster is not None
+        self._forward = self._cluster.open_forward()
+        _wait_until_it_answers(self._forward)
+        return self._forward.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTarget:
+    """An Instance in a cluster.
+
+    Args:
+        context: the cluster.
+        namespace: the Instance's namespace.
+    """
+
+    context: KubeContext
+    namespace: str
+
+    def open_forward(self) -> PortForward:
+        """Open a port-forward to the Orchestrator's Service."""
+        from . import port_forward, tools
+
+        return port_forward.PortForward(
+            tools.require("kubectl"), context=self.context.name, namespace=self.namespace
+        )
+
+    def token(self) -> str:
+        """Read the Instance token from the Secret `jr2-instance`.
+
+        Raises:
+            NotDeployed: there is no such Secret.
+            StepFailed: the API server does not answer, or does not give it.
+        """
+        secret = self.get(f"/api/v1/namespaces/{self.namespace}/secrets/{names.INSTANCE_SECRET}")
+        if secret is None:
+            raise NotDeployed(
+                f"not deployed here — namespace {self.namespace} of context {self.context.name} "
+                f"holds no Secret {names.INSTANCE_SECRET}; run `jr2 up`"
+            )
+        encoded = (secret.get("data") or {}).get(names.KEY_INSTANCE_TOKEN)
+        if not isinstance(encoded, str):
+            raise errors.StepFailed(
+                f"Secret {names.INSTANCE_SECRET} in namespace {self.namespace} holds no key "
+                f"{names.KEY_INSTANCE_TOKEN} — run `jr2 up`"
+            )
+        return base64.b64decode(encoded).decode("ascii")
+
+    def get(self, path: str) -> dict[str, Any] | None:
+        """Read one object of the API server; `None` when there is none.
+
+        Args:
+            path: the path of the object.
+
+        Raises:
+            StepFailed: the API server does not answer, or refuses.
+        """
+        import httpx2
+
+        try:
+            with self.context.http() as client:
+                response = client.get(path)
+        except httpx2.HTTPError as error:
+            reason = str(error) or type(error).__name__
+            raise errors.StepFailed(
+                f"cannot reach the API server of {self.context.name} ({reason})"
+            ) from error
+        if response.status_code == httpx2.codes.NOT_FOUND:
+            return None
+        body = _json(response)
+        if response.is_error or body is None:
+            said = (body or {}).get("message") or f"HTTP {response.status_code}"
+            raise errors.StepFailed(f"the API server of {self.context.name} answered: {said}")
+        return body
+
+
+@contextlib.contextmanager
+def connect(target: Target, out: Output) -> Iterator[Link]:
+    """Find the Orchestrator that the options name, say which one it is, and open the way.
+
+    Args:
+        target: the options.
+        out: where `→ …` is written.
+
+    Raises:
+        StepFailed: not inside an Instance, no context, not deployed, or not reachable.
+    """
+    token = os.environ.get(names.ENV_TOKEN) or None
+    if target.url is not None:
+        out.line(f"→ {target.url}", code="target")
+        link = Link(url=target.url.rstrip("/"), token=token)
+    else:
+        cluster = in_cluster(target)
+        out.line(f"→ {described(cluster)}", code="target")
+        link = Link(url=None, token=token or cluster.token(), cluster=cluster)
+    try:
+        yield link
+    finally:
+        link.drop()
+
+
+def in_cluster(target: Target) -> ClusterTarget:
+    """Resolve the options to an Instance in a cluster; nothing is asked of the cluster.
+
+    Raises:
+        StepFailed: not inside an Instance, another Kit version, or no context.
+    """
+    from jr2_infra import kube
+
+    from . import instance
+
+    namespace = instance.namespace(Path.cwd(), target.namespace)
+    return ClusterTarget(context=kube.load_context(target.context), namespace=namespace)
+
+
+def described(cluster: ClusterTarget) -> str:
+    """Say which Instance it is, as the line of the contract does."""
+    return f"context {cluster.context.name} / namespace {cluster.namespace}"
+
+
+def _wait_until_it_answers(forward: PortForward) -> None:
+    """Wait until the Orchestrator answers through a forward; kubectl announces the port before.
+
+    Raises:
+        ForwardFailed: kubectl ended, or nothing answered in time.
+    """
+    from .client import ConnectionLost, Orchestrator
+
+    deadline = time.monotonic() + ANSWER_WITHIN
+    with Orchestrator(forward.url, None) as probe:
+        while True:
+            try:
+                probe.health()
+                return
+            except ConnectionLost as error:
+                if not forward.alive or time.monotonic() > deadline:
+                    raise forward.failed(str(error)) from error
+                time.sleep(0.1)
+
+
+def _json(response: Any) -> dict[str, Any] | None:
+    try:
+        body = response.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None

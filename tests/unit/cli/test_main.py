@@ -1,0 +1,254 @@
+"""The frame of the command through its process: usage, exit codes, streams, speed of its imports."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jr2_cli import application, main, verbs
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import Jr2
+
+HEAVY = ("pulumi", "pulumi_kubernetes", "cyclopts", "httpx2", "lightkube", "pydantic", "rich")
+
+
+@pytest.mark.parametrize("word", ["help", "--help", "-h"])
+def test_help_is_the_usage_on_stderr_and_exits_0(jr2: Jr2, word: str) -> None:
+    said = jr2(word)
+
+    assert (said.code, said.stdout) == (0, "")
+    assert said.stderr == f"{verbs.usage()}\n"
+
+
+def test_no_command_is_the_usage_on_stderr_and_exits_2(jr2: Jr2) -> None:
+    said = jr2()
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr == f"{verbs.usage()}\n"
+
+
+@pytest.mark.parametrize(
+    ("word", "line"),
+    [
+        ("rnu", 'error: unknown command "rnu" — did you mean `jr2 run`?'),
+        ("approve", 'error: unknown command "approve"'),
+        ("--frob", 'error: unknown option "--frob"'),
+    ],
+)
+def test_an_unknown_word_says_so_then_the_usage_and_exits_2(jr2: Jr2, word: str, line: str) -> None:
+    said = jr2(word)
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr == f"{line}\n\n{verbs.usage()}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["run"], "error: jr2 run: WORKFLOW is missing"),
+        (["run", "ping", "--input"], "error: jr2 run: --input needs a value"),
+        (
+            ["run", "ping", "--inptu", "{}"],
+            "error: jr2 run: Unknown option: --inptu. Did you mean --input?",
+        ),
+        (["run", "ping", "pong"], "error: jr2 run: Unused Tokens: ['pong']"),
+        (["send", "3f2a"], "error: jr2 send: --event needs a value"),
+        (["runs", "--yes"], "error: jr2 runs: Unknown option: --yes"),
+    ],
+)
+def test_a_wrong_argument_is_one_line_with_a_hint_and_exits_2(
+    jr2: Jr2, arguments: list[str], line: str
+) -> None:
+    said = jr2(*arguments)
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr.splitlines() == [line, f"`jr2 {arguments[0]} --help` shows what it takes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (
+            "{message: hi}",
+            "error: --input is not JSON (Expecting property name enclosed in double quotes at "
+            "column 2)",
+        ),
+        ('"hi"', """error: --input is not a JSON object, such as '{"message":"hi"}'"""),
+        ('{"a": NaN}', "error: --input is not JSON (NaN is no JSON number)"),
+    ],
+)
+def test_an_input_that_is_no_json_object_is_refused_before_anything_is_asked(
+    jr2: Jr2, text: str, line: str
+) -> None:
+    said = jr2("run", "ping", "--input", text)
+
+    assert (said.code, said.stdout, said.stderr) == (2, "", f"{line}\n")
+
+
+@pytest.mark.parametrize("word", ["--help", "-h"])
+@pytest.mark.parametrize("verb", ["run", "up"])
+def test_a_verb_has_help_of_its_own_with_examples(jr2: Jr2, verb: str, word: str) -> None:
+    said = jr2(verb, word)
+
+    assert (said.code, said.stdout) == (0, "")
+    assert said.stderr.startswith(f"Usage: jr2 {verb}")
+    known = verbs.find(verb)
+    assert known is not None
+    for example in known.examples:
+        assert f"  {example}\n" in said.stderr
+    assert jr2("help", verb).stderr == said.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom jr2_cli.main import main\ncode = main(['--help'])\n"
+        f"print(code, sorted(set({HEAVY!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "0 []\n"
+
+
+@pytest.mark.parametrize("verb", [verb.name for verb in verbs.VERBS if verb.code.count("commands")])
+def test_no_verb_imports_pulumi_for_its_help(verb: str) -> None:
+    code = (
+        "import sys\nfrom jr2_cli.main import main\n"
+        f"code = main([{verb!r}, '--help'])\n"
+        "print(code, 'pulumi' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "0 False\n"
+
+
+def test_each_verb_of_the_usage_text_is_registered() -> None:
+    app = application.build()
+
+    for verb in verbs.VERBS:
+        assert verb.name in app
+        assert verb.examples
+        for example in verb.examples:
+            assert example.startswith(f"jr2 {verb.name}")
+
+
+def test_completion_is_written_for_the_shell_of_the_person(jr2: Jr2, tmp_path: Path) -> None:
+    said = jr2("--install-completion", "--shell", "bash", env={"SHELL": "/bin/bash"})
+
+    assert said.code == 0
+    written = [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and "jr2" in path.read_text(errors="replace")
+    ]
+    assert any("_jr2" in path.read_text() for path in written)
+
+
+def test_an_unknown_failure_is_one_line_without_its_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: list[str]) -> int:
+        raise ValueError("CANARY")
+
+    monkeypatch.setattr(application, "run", fail)
+
+    assert main.main(["runs"]) == 1
+    said = capsys.readouterr()
+    assert said.err.startswith("error: jr2 does not know this failure: ValueError at ")
+    assert said.err.count("\n") == 1
+    assert "CANARY" not in said.out + said.err
+
+
+def test_an_interrupt_ends_the_command_with_130_and_its_kubectl_too(tmp_path: Path) -> None:
+    """A run that is followed is left within two seconds; what was started is gone."""
+    waiting = (
+        "import sys, threading\n"
+        "from jr2_cli import application, main, processes\n"
+        "def wait(arguments):\n"
+        "    child = processes.start([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "    print(child.pid, flush=True)\n"
+        "    threading.Event().wait()\n"
+        "application.run = wait\n"
+        "sys.exit(main.main(['runs']))\n"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", waiting], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    child = int(command.stdout.readline())
+
+    started = time.monotonic()
+    command.send_signal(signal.SIGINT)
+    _, stderr = command.communicate(timeout=30)
+
+    assert command.returncode == 130
+    assert stderr == "interrupted\n"
+    assert time.monotonic() - started < 2
+    assert _gone(child)
+
+
+def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
+    hanging = (
+        "import sys, threading\n"
+        "from jr2_cli import application, main\n"
+        "def hang(arguments):\n"
+        "    try:\n"
+        "        print('up', flush=True)\n"
+        "        threading.Event().wait()\n"
+        "    finally:\n"
+        "        threading.Event().wait()\n"
+        "application.run = hang\n"
+        "sys.exit(main.main(['runs']))\n"
+    )
+    command = subprocess.Popen([sys.executable, "-c", hanging], stdout=subprocess.PIPE, text=True)
+    assert command.stdout is not None
+    command.stdout.readline()
+
+    command.send_signal(signal.SIGINT)
+
+    assert command.wait(timeout=30) == 130
+    command.stdout.close()
+
+
+def test_what_was_started_ends_with_a_command_that_is_killed() -> None:
+    killed = (
+        "import sys, threading\n"
+        "from jr2_cli import processes\n"
+        "child = processes.start([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
+        "threading.Event().wait()\n"
+    )
+    command = subprocess.Popen([sys.executable, "-c", killed], stdout=subprocess.PIPE, text=True)
+    assert command.stdout is not None
+    child = int(command.stdout.readline())
+
+    command.kill()
+    command.wait(timeout=30)
+    command.stdout.close()
+
+    assert _gone(child)
+
+
+def _gone(pid: int, within: float = 5.0) -> bool:
+    """Wait until a process is no more, or only a name that its parent has not read yet."""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        if state == "Z":
+            return True
+        os.sched_yield()
+    return False
