@@ -1,0 +1,1 @@
+"""Wait for a rollout, read what its pods say, and explain it."""

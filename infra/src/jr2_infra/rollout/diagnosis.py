@@ -1,0 +1,132 @@
+"""Explain the evidence of a failed rollout, when its cause is known.
+
+Five causes are known. A diagnosis speaks of the evidence above it and of nothing else; with no
+cause known there is none.
+
+Source: seed 001 (the table of diagnoses), spec/converge.md §6.5.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from jr2 import names
+
+from . import pods
+from .decide import Workload
+from .evidence import Evidence, PodEvidence, render
+
+_OTHER_PLATFORM: Final = re.compile(r"exec format error", re.IGNORECASE)
+_MISSING: Final = re.compile(
+    r"\b(?P<kind>secrets?|configmaps?) \"(?P<name>[^\"]+)\" not found", re.IGNORECASE
+)
+_MISSING_KEY: Final = re.compile(
+    r"couldn't find key (?P<key>\S+) in (?P<kind>Secret|ConfigMap) \S*?/?(?P<name>[^/\s]+)$",
+    re.MULTILINE,
+)
+
+
+def diagnose(evidence: Evidence) -> str | None:
+    """Return the diagnosis of the first pod that has one, its first line beginning `diagnosis:`."""
+    for item in evidence.shown:
+        found = _of_pod(item, evidence.workload)
+        if found:
+            return found
+    return None
+
+
+def resolved(ref: str) -> str:
+    """Return the full address that a node pulls a ref from."""
+    first, slash, _ = ref.partition("/")
+    if slash and (("." in first) or (":" in first) or first == "localhost"):
+        return ref
+    return f"docker.io/{ref}" if slash else f"docker.io/library/{ref}"
+
+
+def _of_pod(item: PodEvidence, workload: Workload) -> str | None:
+    name = pods.name_of(item.pod)
+    said = "\n".join(render(Evidence(workload=workload, shown=(item,))))
+    containers = list(pods.containers(item.pod))
+    if _OTHER_PLATFORM.search(said):
+        return _other_platform(name, item, containers)
+    for container in containers:
+        if container.reason in pods.PULL_REASONS:
+            return _not_pulled(container.image)
+    for container in containers:
+        if container.reason == pods.CRASH_REASON:
+            return _starts_and_exits(name, container, item, workload)
+    for container in containers:
+        if container.reason in pods.CONFIG_REASONS:
+            return _no_configuration(container, workload)
+    return None
+
+
+def _other_platform(name: str, item: PodEvidence, containers: list[pods.ContainerState]) -> str:
+    image = next((c.image for c in containers if not c.ready), "")
+    node = item.architecture or "unknown"
+    return (
+        f"diagnosis: {name} carries an image built for another platform than its node's ({node}).\n"
+        f"  the image is {image}\n"
+        "  `jr2 up --force` builds it again for the platforms of this cluster; `platforms` in "
+        "jr2_config.py names them."
+    )
+
+
+def _not_pulled(image: str) -> str:
+    address = resolved(image)
+    if image.startswith(f"{names.CHECKOUT_HOME}/"):
+        hint = (
+            "it is an image of this checkout, which reaches a node by import and never by a pull: "
+            "`jr2 up --force` imports it again."
+        )
+    elif address != image:
+        hint = (
+            "the name has no registry, so only a delivery puts it on a node: `jr2 up --force` "
+            "builds and delivers it again."
+        )
+    else:
+        hint = (
+            "check the push landed there and that this cluster may pull from it (credentials, "
+            "network, mirror)."
+        )
+    return f"diagnosis: the kubelet could not pull {image}.\n  it resolves to {address}\n  {hint}"
+
+
+def _starts_and_exits(
+    name: str, container: pods.ContainerState, item: PodEvidence, workload: Workload
+) -> str:
+    which = "init container" if container.init else "container"
+    code = f" with {container.last_exit}" if container.last_exit is not None else ""
+    if item.log and item.log.lines and item.log.container == container.name:
+        hint = "the log lines above are its last words."
+    else:
+        hint = (
+            "it left no log line; once it has started again: "
+            f"kubectl -n {workload.namespace} logs {name} -c {container.name} --previous"
+        )
+    return (
+        f"diagnosis: {name} starts and exits: its {which} {container.name} ended{code}.\n  {hint}"
+    )
+
+
+def _no_configuration(container: pods.ContainerState, workload: Workload) -> str:
+    missing = _MISSING.search(container.message)
+    if missing:
+        kind = "ConfigMap" if missing["kind"].lower().startswith("config") else "Secret"
+        return (
+            f'diagnosis: the pod\'s env references {kind} "{missing["name"]}", which is not in '
+            f"namespace {workload.namespace}.\n  make it, then run `jr2 up` again."
+        )
+    key = _MISSING_KEY.search(container.message)
+    if key:
+        return (
+            f'diagnosis: the pod\'s env references {key["kind"]} "{key["name"]}", which has no key '
+            f"{key['key']} in namespace {workload.namespace}.\n"
+            "  add it, then run `jr2 up` again."
+        )
+    return (
+        "diagnosis: the container's configuration cannot be built: it names an object that "
+        f"namespace {workload.namespace} does not have.\n"
+        "  the message above names it; make it, then run `jr2 up` again."
+    )
