@@ -55,3 +55,11 @@ class Aborted(Jr2Error):
     """A person said no, or there was nobody to ask; printed bare, exit code 1."""
 
     default_prefix = ""
+
+
+class BuildRefused(Refusal):
+    """A Machine is not written as the authoring rules ask; raised where it is defined or built.
+
+    The text names the Machine, and the state when there is one, so that `jr2 check` can print it
+    as it is.
+    """

@@ -83,3 +83,436 @@ Source: spec/authoring.md §2.14, design §4.2.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any, Generic, Self, TypeVar, overload
+
+from pydantic import BaseModel, TypeAdapter
+
+from .built import BuiltMachine as BuiltMachine
+from .drafts import GateDraft, StateDraft, TransitionDraft, compile_chart
+from .errors import BuildRefused as BuildRefused
+from .events import NAME, Event, Message, event_name
+from .run_data import Context, Start
+from .tasks import Task, TaskError, make_task
+
+C = TypeVar("C", bound=Context)
+D = TypeVar("D")
+O = TypeVar("O")  # noqa: E741 - what a run ends with
+E = TypeVar("E", bound=Event)
+I = TypeVar("I")  # noqa: E741 - what a task takes
+R = TypeVar("R")
+
+
+class Target(Generic[C]):
+    """A handle that a transition can lead to: a `State` or a `Final` of the same Machine."""
+
+    def __init__(self, draft: StateDraft) -> None:
+        self._draft = draft
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._draft.id!r} of machine {self._draft.machine!r}>"
+
+
+class Final(Target[C]):
+    """A state that completes the state around it; below the root it ends the run."""
+
+
+class _Scope(Target[C]):
+    """What a state and the Machine itself have in common: states inside, and transitions."""
+
+    def state(self, name: str, *, initial: bool = False) -> State[C]:
+        """Make a state inside this one.
+
+        Args:
+            name: letters, digits, `_` and `-`; unique among its siblings.
+            initial: whether it is entered when this one is.
+
+        Raises:
+            BuildRefused: a bad or repeated name, or a second initial state.
+        """
+        return State(self._draft.add(name, final=False, initial=initial))
+
+    def on(
+        self,
+        event: type[E],
+        *,
+        to: Target[C] | None = None,
+        guard: Callable[[C, E], bool] | None = None,
+        assign: Callable[[C, E], C] | None = None,
+        emit: Callable[[C, E], Message] | None = None,
+        internal: bool = False,
+    ) -> Self:
+        """Handle an event while this is active, unless a state inside does.
+
+        Args:
+            event: the event's class; the Machine's vocabulary is what its states handle.
+            to: where it leads. Without it the state is not left, and what it invokes goes on.
+            guard: takes context and event; the first transition that it lets pass is taken.
+            assign: takes context and event, and returns the new context.
+            emit: takes the new context and the event, and returns a message for watchers.
+            internal: with `to` a state inside this one, do not leave and enter this one.
+
+        Raises:
+            BuildRefused: it is no event class, or the Machine is built.
+        """
+        if not isinstance(event, type) or not issubclass(event, Event):
+            raise self._draft.refuse(f"handles {event!r}, which is no event class")
+        self._add(event_name(event), to, guard, assign, emit, event=event, internal=internal)
+        return self
+
+    def _add(
+        self,
+        name: str,
+        to: Target[Any] | None,
+        guard: Callable[[Any, Any], bool] | None,
+        assign: Callable[[Any, Any], Any] | None,
+        emit: Callable[[Any, Any], Message] | None,
+        *,
+        event: type[Event] | None = None,
+        internal: bool = False,
+    ) -> None:
+        self._draft.change()
+        if to is not None and not isinstance(to, Target):
+            raise self._draft.refuse(f"leads to {to!r}, which is no state of a Machine")
+        if isinstance(to, Machine):
+            raise self._draft.refuse(f"leads to the machine {to._draft.machine!r}, not to a state")
+        self._draft.transitions.append(
+            TransitionDraft(
+                event=name,
+                event_class=event,
+                target=None if to is None else to._draft,
+                internal=internal,
+                guard=guard,
+                assign=assign,
+                emit=emit,
+            )
+        )
+
+
+class State(_Scope[C]):
+    """The handle of a state that can be left."""
+
+    def final(self, name: str, output: Callable[[C], Any] | None = None) -> Final[C]:
+        """Make a final state inside this one; entering it completes this one (`.done`).
+
+        Args:
+            name: as for a state.
+            output: what `.done` gets second.
+
+        Raises:
+            BuildRefused: a bad or repeated name.
+        """
+        draft = self._draft.add(name, final=True, initial=False)
+        draft.output = output
+        return Final(draft)
+
+    def done(
+        self,
+        *,
+        to: Target[C] | None = None,
+        guard: Callable[[C, Any], bool] | None = None,
+        assign: Callable[[C, Any], C] | None = None,
+        emit: Callable[[C, Any], Message] | None = None,
+    ) -> Self:
+        """Handle that a final state inside this one was entered; second comes its output."""
+        self._add(f"done.state.{self._draft.id}", to, guard, assign, emit)
+        return self
+
+    def always(
+        self,
+        *,
+        to: Target[C],
+        guard: Callable[[C], bool] | None = None,
+        assign: Callable[[C], C] | None = None,
+        emit: Callable[[C], Message] | None = None,
+    ) -> Self:
+        """Go on as soon as the guard allows it, before the next event is heard."""
+        self._add("", to, _first(guard), _first(assign), _first(emit))
+        return self
+
+    def after(
+        self,
+        delay: timedelta | Callable[[C], timedelta],
+        *,
+        to: Target[C] | None = None,
+        guard: Callable[[C], bool] | None = None,
+        assign: Callable[[C], C] | None = None,
+        emit: Callable[[C], Message] | None = None,
+    ) -> Self:
+        """Handle that this state has been active for `delay`, once for each entry.
+
+        Raises:
+            BuildRefused: the delay is negative or no duration.
+        """
+        self._draft.change()
+        if isinstance(delay, timedelta):
+            if delay < timedelta(0):
+                raise self._draft.refuse(f"has .after({delay!r}): a delay is not negative")
+        elif not callable(delay):
+            raise self._draft.refuse(f"has .after({delay!r}): a delay is a timedelta")
+        name = f"after.{self._draft.id}.{len(self._draft.timers)}"
+        self._add(name, to, _first(guard), _first(assign), _first(emit))
+        self._draft.timers.append(delay)
+        return self
+
+    def gate(
+        self,
+        *,
+        meta: Callable[[C], Any] | None = None,
+        gate: str | Callable[[C], str] | None = None,
+        accepts: tuple[type[Event], ...] | None = None,
+    ) -> Self:
+        """Wait here for an event from outside.
+
+        Args:
+            meta: what those who answer read: anything with a JSON form, made at the entry.
+            gate: the address; by default the state's path joined with dots.
+            accepts: the events; by default all that this state or one around it handles and that
+                may come from outside.
+
+        Raises:
+            BuildRefused: a second Gate, or an address that is empty or holds a `/`. An empty set
+                of events, or one that is not handled, is refused by `Machine.build`.
+        """
+        self._draft.change()
+        if self._draft.gate is not None:
+            raise self._draft.refuse("has two Gates")
+        if isinstance(gate, str) and (not gate or "/" in gate):
+            raise self._draft.refuse(f"has a Gate {gate!r}: its id is a text without /")
+        self._draft.gate = GateDraft(gate=gate, meta=meta, accepts=accepts)
+        return self
+
+    @overload
+    def run(self, task: Task[None, R]) -> Running[C, R]: ...
+
+    @overload
+    def run(self, task: Task[I, R], input: Callable[[C], I]) -> Running[C, R]: ...
+
+    def run(self, task: Task[Any, Any], input: Callable[[C], Any] | None = None) -> Running[C, Any]:
+        """Run a task while this state is active; leaving the state stops it.
+
+        Args:
+            task: what `Machine.task` returned.
+            input: makes the task's input from the context, at the entry.
+
+        Raises:
+            BuildRefused: a task of another Machine, or an input that is missing or not taken.
+        """
+        self._draft.change()
+        if not isinstance(task, Task):
+            raise self._draft.refuse(f"runs {task!r}: give what .task(…) returned")
+        if task.machine is not self._draft.root:
+            raise self._draft.refuse(f'runs the task "{task.slot}" of another machine')
+        if task.takes_input and input is None:
+            raise self._draft.refuse(f'runs the task "{task.slot}" without its input')
+        if not task.takes_input and input is not None:
+            raise self._draft.refuse(f'gives an input to the task "{task.slot}", which takes none')
+        same = sum(1 for _, other, _ in self._draft.invocations if other.slot == task.slot)
+        name = task.slot if not same else f"{task.slot}.{same}"
+        self._draft.invocations.append((name, task, input))
+        return Running(self, name)
+
+
+class Running(Generic[C, R]):
+    """A task that a state runs: what happens when it returns or raises is chained to it."""
+
+    def __init__(self, state: State[C], name: str) -> None:
+        self._state = state
+        self._name = name
+
+    def done(
+        self,
+        *,
+        to: Target[C] | None = None,
+        guard: Callable[[C, R], bool] | None = None,
+        assign: Callable[[C, R], C] | None = None,
+        emit: Callable[[C, R], Message] | None = None,
+    ) -> Self:
+        """Handle what the task returned; of several, the first whose guard allows it is taken."""
+        name = f"done.task.{self._state._draft.id}.{self._name}"
+        self._state._add(name, to, guard, assign, emit)
+        return self
+
+    def failed(
+        self,
+        *,
+        to: Target[C] | None = None,
+        guard: Callable[[C, TaskError], bool] | None = None,
+        assign: Callable[[C, TaskError], C] | None = None,
+        emit: Callable[[C, TaskError], Message] | None = None,
+    ) -> Self:
+        """Handle that the task raised; without any `.failed` the run ends with a fault."""
+        name = f"error.task.{self._state._draft.id}.{self._name}"
+        self._state._add(name, to, guard, assign, emit)
+        return self
+
+
+class Machine(_Scope[C], Generic[D, C, O]):
+    """A Machine that is being written.
+
+    Args:
+        id: the Machine's own name; letters, digits, `_` and `-`.
+        door: the model of what starts a run; without it any input starts one.
+        context: the model of a run's data; without it a run has none.
+        output: the type of what a run ends with; without it a run ends with nothing.
+        start: makes the first context from the input and the run's id.
+
+    Raises:
+        BuildRefused: a bad name, or a door, context or output that is no such type.
+    """
+
+    @overload
+    def __init__(self: Machine[Any, Context, None], id: str) -> None: ...
+
+    @overload
+    def __init__(self: Machine[D, Context, None], id: str, *, door: type[D]) -> None: ...
+
+    @overload
+    def __init__(self: Machine[Any, Context, O], id: str, *, output: type[O]) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[D, Context, O], id: str, *, door: type[D], output: type[O]
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[Any, C, None],
+        id: str,
+        *,
+        context: type[C],
+        start: Callable[[Start[Any]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[D, C, None],
+        id: str,
+        *,
+        door: type[D],
+        context: type[C],
+        start: Callable[[Start[D]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[Any, C, O],
+        id: str,
+        *,
+        context: type[C],
+        output: type[O],
+        start: Callable[[Start[Any]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[D, C, O],
+        id: str,
+        *,
+        door: type[D],
+        context: type[C],
+        output: type[O],
+        start: Callable[[Start[D]], C],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        door: type[Any] | None = None,
+        context: type[Any] | None = None,
+        output: type[Any] | None = None,
+        start: Callable[[Start[Any]], Any] | None = None,
+    ) -> None:
+        if not isinstance(id, str) or not NAME.fullmatch(id):
+            raise BuildRefused(f"a machine's id has letters, digits, _ and - only: {id!r}")
+        super().__init__(StateDraft(machine=id, key="", parent=None))
+        if door is not None and not _is_model(door):
+            raise self._draft.refuse(f"has the door {door!r}: a door is a pydantic model")
+        if context is not None and not (_is_model(context) and issubclass(context, Context)):
+            raise self._draft.refuse(f"has the context {context!r}: it is no subclass of Context")
+        if (context is None) is not (start is None):
+            raise self._draft.refuse("needs start= exactly when it has a context=")
+        self._door = door
+        self._context: type[Context] = Context if context is None else context
+        self._start = (lambda _: Context()) if start is None else start
+        self._output = None if output is None else TypeAdapter(output)
+        self._tasks: dict[str, Task[Any, Any]] = {}
+
+    def final(self, name: str, output: Callable[[C], O] | None = None) -> Final[C]:
+        """Make a final state: entering it ends the run.
+
+        Args:
+            name: as for a state.
+            output: makes what the run ends with; needed exactly when the Machine has `output=`.
+
+        Raises:
+            BuildRefused: a bad or repeated name; the rule on `output` is checked by `build`.
+        """
+        draft = self._draft.add(name, final=True, initial=False)
+        draft.output = output
+        return Final(draft)
+
+    @overload
+    def task(self, name: str, function: Callable[[], Coroutine[Any, Any, R]]) -> Task[None, R]: ...
+
+    @overload
+    def task(self, name: str, function: Callable[[I], Coroutine[Any, Any, R]]) -> Task[I, R]: ...
+
+    def task(self, name: str, function: Callable[..., Any]) -> Task[Any, Any]:
+        """Name an async function that states can run.
+
+        A task is run at least once: one that was under way when a process died is run again, with
+        the same input.
+
+        Args:
+            name: the slot; letters, digits, `_` and `-`; unique in the Machine.
+            function: takes one argument or none. Argument and result cross a process as JSON, by
+                the types of its annotations.
+
+        Raises:
+            BuildRefused: a bad or repeated name, or a function that cannot be a task.
+        """
+        self._draft.change()
+        if not NAME.fullmatch(name):
+            raise self._draft.refuse(
+                f"has a task {name!r}: a name has letters, digits, _ and - only"
+            )
+        if name in self._tasks:
+            raise self._draft.refuse(f'has two tasks "{name}"')
+        task = self._tasks[name] = make_task(self._draft, self._draft.machine, name, function)
+        return task
+
+    def build(self) -> BuiltMachine[D, C, O]:
+        """Return the Machine, checked; after this, nothing can be added to it.
+
+        Raises:
+            BuildRefused: a rule of the authoring surface is not met; the text names the Machine
+                and the state.
+        """
+        self._draft.change()
+        output = self._output
+        chart = compile_chart(
+            self._draft,
+            context=self._context,
+            start=self._start,
+            encode_output=None
+            if output is None
+            else lambda value: output.dump_python(output.validate_python(value), mode="json"),
+        )
+        self._draft.built = True
+        return BuiltMachine(chart, self._door, dict(self._tasks))
+
+
+def _is_model(candidate: Any) -> bool:
+    return isinstance(candidate, type) and issubclass(candidate, BaseModel)
+
+
+def _first(function: Callable[[Any], Any] | None) -> Callable[[Any, Any], Any] | None:
+    """Give a function of the context alone the second argument that the kernel passes."""
+    if function is None:
+        return None
+    called = function
+    return lambda context, _: called(context)

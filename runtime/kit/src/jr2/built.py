@@ -1,0 +1,132 @@
+"""A Machine that can be run: its chart, its door and its tasks behind one object.
+
+It holds no run. Each method is a function of what it is given, but for `run_task`, which does what
+the author's function does.
+
+Source: design §4.1 and §4.2, spec/runtime.md §1.4, §1.7, §1.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from . import accepted, host_wire, kernel
+from .chart import Chart
+from .document import document, view
+from .kernel import EventRefused, Step
+from .run_data import Context, Start
+from .shape import shape_digest
+from .snapshot import Snapshot, from_json
+from .tasks import Task
+
+C = TypeVar("C", bound=Context)
+D = TypeVar("D")
+O = TypeVar("O")  # noqa: E741 - what a run ends with
+
+
+class InputRefused(EventRefused):
+    """The input of a run does not fit the door; the text names the accepted shape."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(400, message)
+
+
+class BuiltMachine(Generic[D, C, O]):
+    """A Machine that can be run: what `Machine.build` returns and a Workflow exports.
+
+    It is not changed by anything that is done with it; runs are snapshots, outside of it.
+    """
+
+    def __init__(
+        self, chart: Chart, door: type[BaseModel] | None, tasks: Mapping[str, Task[Any, Any]]
+    ) -> None:
+        self.chart = chart
+        self.door = door
+        """The model of what starts a run; `None`: any input does."""
+        self._tasks = tasks
+
+    def __repr__(self) -> str:
+        return f"<BuiltMachine {self.id!r}>"
+
+    @property
+    def id(self) -> str:
+        """The Machine's own name."""
+        return self.chart.id
+
+    def input_schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of the door, or `None` when there is no door."""
+        return None if self.door is None else accepted.schema(self.door)
+
+    def shape(self) -> str:
+        """Return the shape digest, 12 hex digits (`jr2.shape`)."""
+        return self._shape
+
+    def document(self) -> dict[str, Any]:
+        """Return the structure tree (`jr2.document`)."""
+        return document(self.chart)
+
+    def start(self, input: JsonValue, run_id: str) -> Step:
+        """Make a run.
+
+        Args:
+            input: what the caller sent, as JSON.
+            run_id: the id of the run.
+
+        Raises:
+            InputRefused: the input does not fit the door.
+        """
+        parsed: Any = input
+        if self.door is not None:
+            try:
+                parsed = accepted.parse(self.door, input)
+            except accepted.Unfit as unfit:
+                raise InputRefused(
+                    f'the input of machine "{self.id}" does not fit: {unfit} — it takes '
+                    f"{accepted.shape_line(self.door)}"
+                ) from None
+        return kernel.start(self.chart, Start(door=parsed, run_id=run_id))
+
+    def step(self, snapshot: Snapshot, event: host_wire.StepEvent) -> Step:
+        """Give one event to a run (`jr2.kernel.step`).
+
+        Raises:
+            EventRefused: the event is not for this run now.
+        """
+        return kernel.step(self.chart, snapshot, event)
+
+    def fault(self, snapshot: Snapshot, text: str) -> Step:
+        """End a run with a fault that is not its Machine's own."""
+        return kernel.fault(self.chart, snapshot, text)
+
+    def view(self, snapshot: Snapshot) -> host_wire.View:
+        """Return what is shown of a run."""
+        return view(self.chart, snapshot)
+
+    def dump(self, snapshot: Snapshot) -> bytes:
+        """Return a snapshot as bytes for the store."""
+        return snapshot.to_json(self.chart)
+
+    def load(self, data: bytes) -> Snapshot:
+        """Read a snapshot from the store.
+
+        Raises:
+            SnapshotError: it is no snapshot of this Machine.
+        """
+        return from_json(self.chart, data)
+
+    async def run_task(self, slot: str, input: JsonValue) -> JsonValue:
+        """Run a task on an input that a `StartTask` command carried.
+
+        Raises:
+            KeyError: there is no such task.
+            Exception: whatever the task raises.
+        """
+        return await self._tasks[slot].run(input)
+
+    @cached_property
+    def _shape(self) -> str:
+        return shape_digest(self.chart)

@@ -1,0 +1,118 @@
+"""What a Machine hears and says: event classes and messages, each a frozen model of pure data.
+
+An event class is the tool that an Agent picks, the body that a Gate takes, and the key of a
+transition, so its name is a fact of the wire: `^[a-zA-Z0-9_-]+$`, with no dot, for dotted names are
+the kernel's own. The class is pure data: one class may serve many Machines.
+
+Source: spec/authoring.md §2.3 and §8.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any, ClassVar, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from .errors import BuildRefused
+
+Audience = Literal["agent", "external", "any"]
+"""Who may send an event: only an Agent's pick, only a Gate, or both."""
+
+NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
+"""What an event, a state, a task and a Machine may be called (a full match)."""
+
+_WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake_case(name: str) -> str:
+    """Return a class name as the default name on the wire: `RequestChanges` → `request_changes`."""
+    return _WORD.sub("_", name).lower()
+
+
+class _Named(BaseModel):
+    """The base of what has a name on the wire: frozen, closed, described by its docstring."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    __jr2_name__: ClassVar[str] = ""
+    __jr2_kind__: ClassVar[str] = "name"
+
+    def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        chosen = snake_case(cls.__name__) if name is None else name
+        if not NAME.fullmatch(chosen):
+            raise BuildRefused(
+                f"{cls.__jr2_kind__} class {cls.__qualname__} has the name {chosen!r}: a name has "
+                f"letters, digits, _ and - only"
+            )
+        cls.__jr2_name__ = chosen
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
+        """Refuse a field that the wire has no place for."""
+        super().__pydantic_init_subclass__(**options)
+        if "type" in cls.model_fields:
+            raise BuildRefused(
+                f"{cls.__jr2_kind__} class {cls.__qualname__} has a field `type`: on the wire that "
+                f"is the name itself, so call the field something else"
+            )
+
+
+class Event(_Named):
+    """An event that both an Agent may pick and a Gate may take.
+
+    A subclass declares the payload as fields; its docstring is the description that people and
+    models read. The name is the class name in snake_case, or the class argument `name`:
+
+        class Finish(AgentEvent, name="finish"):
+            '''End the turn: the work is committed on the branch.'''
+
+            summary: str
+
+    Raises:
+        BuildRefused: at the class statement, for a bad name or a field called `type`.
+    """
+
+    __jr2_audience__: ClassVar[Audience] = "any"
+    __jr2_kind__: ClassVar[str] = "event"
+
+
+class AgentEvent(Event):
+    """An event that only an Agent's pick can send: no Gate accepts it."""
+
+    __jr2_audience__: ClassVar[Audience] = "agent"
+
+
+class ExternalEvent(Event):
+    """An event that only a Gate takes: no Agent is offered it."""
+
+    __jr2_audience__: ClassVar[Audience] = "external"
+
+
+class Message(_Named):
+    """What a transition tells watchers: its name and payload go to the feeds, and drive nothing."""
+
+    __jr2_kind__: ClassVar[str] = "message"
+
+
+def event_name(event: type[Event]) -> str:
+    """Return the name of an event class on the wire."""
+    return event.__jr2_name__
+
+
+def audience(event: type[Event]) -> Audience:
+    """Return who may send an event."""
+    return event.__jr2_audience__
+
+
+def description(model: type[BaseModel]) -> str | None:
+    """Return the docstring of the class itself, cleaned; never that of a base class."""
+    text = model.__dict__.get("__doc__")
+    return inspect.cleandoc(text) or None if isinstance(text, str) else None
+
+
+def message_wire(message: Message) -> tuple[str, JsonValue]:
+    """Return the type and the JSON payload of a message."""
+    return type(message).__jr2_name__, message.model_dump(mode="json")

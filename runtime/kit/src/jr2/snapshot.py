@@ -1,0 +1,153 @@
+"""The whole state of a run between two steps: small, frozen, and JSON by construction.
+
+A snapshot holds the active states with the number of each entry, and the context. What is live
+(tasks, timers, Gates) is not listed: it is what the chart says about the active states, less what
+has ended. So a snapshot cannot disagree with itself, and a key names the entry that it belongs to:
+`<state path>#<entry number>:<what>`.
+
+The context is kept as the JSON text that was written, beside the object that was read back from
+exactly that text.
+
+Source: design §4.1 and §4.3, spec/runtime.md §1.6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from .chart import Chart
+from .run_data import Context
+
+VERSION: Final = 1
+Status = Literal["active", "done", "error"]
+
+
+class SnapshotError(Exception):
+    """The bytes are no snapshot of this Machine; the run cannot go on with it."""
+
+
+class OpenGate(NamedTuple):
+    """What was decided at the entry into a Gate and holds until it is left."""
+
+    gate: str
+    meta: str
+    """JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A run between two steps.
+
+    Two snapshots are equal when their JSON is, so the decoded context takes no part.
+    """
+
+    machine: str
+    run_id: str
+    status: Status
+    entries: Mapping[int, int]
+    """Active nodes in document order → the number of the entry; the root is not listed."""
+    count: int
+    """How many entries the run has made; it only grows, so no key comes twice."""
+    ended: frozenset[str] = frozenset()
+    """Keys of tasks that ended and timers that fired while their state is still active."""
+    gates: Mapping[int, OpenGate] = field(default_factory=dict)
+    context_json: str = "null"
+    context: Context | None = field(default=None, compare=False, repr=False)
+    """`None` only when the start itself failed."""
+    output_json: str = "null"
+    fault: str | None = None
+
+    def to_json(self, chart: Chart) -> bytes:
+        """Return the snapshot as one JSON object in UTF-8; equal snapshots give equal bytes."""
+        head: dict[str, Any] = {
+            "v": VERSION,
+            "machine": self.machine,
+            "run": self.run_id,
+            "status": self.status,
+            "count": self.count,
+            "at": {chart.nodes[node].id: entry for node, entry in self.entries.items()},
+        }
+        if self.ended:
+            head["ended"] = sorted(self.ended)
+        if self.gates:
+            head["gates"] = {
+                chart.nodes[node].id: [gate.gate, json.loads(gate.meta)]
+                for node, gate in self.gates.items()
+            }
+        if self.output_json != "null":
+            head["output"] = json.loads(self.output_json)
+        if self.fault is not None:
+            head["fault"] = self.fault
+        return f'{json_text(head)[:-1]},"context":{self.context_json}}}'.encode()
+
+
+def from_json(chart: Chart, data: bytes) -> Snapshot:
+    """Read a snapshot that `Snapshot.to_json` wrote for the same chart.
+
+    Raises:
+        SnapshotError: it is no snapshot, of another version or Machine, or names a state that
+            the chart does not have, or its context does not fit.
+    """
+    try:
+        raw = json.loads(data)
+        if raw["v"] != VERSION:
+            raise SnapshotError(f"a snapshot of version {raw['v']!r}: this is version {VERSION}")
+        if raw["machine"] != chart.id:
+            raise SnapshotError(f"a snapshot of machine {raw['machine']!r}, not of {chart.id!r}")
+        context_json = json_text(raw["context"])
+        return Snapshot(
+            machine=chart.id,
+            run_id=raw["run"],
+            status=raw["status"],
+            entries={_index(chart, at): int(entry) for at, entry in raw["at"].items()},
+            count=int(raw["count"]),
+            ended=frozenset(raw.get("ended", ())),
+            gates={
+                _index(chart, at): OpenGate(gate, json_text(meta))
+                for at, (gate, meta) in raw.get("gates", {}).items()
+            },
+            context_json=context_json,
+            context=None if raw["context"] is None else read_context(chart, context_json),
+            output_json=json_text(raw.get("output")),
+            fault=raw.get("fault"),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as bad:
+        raise SnapshotError(f"no snapshot of machine {chart.id!r}: {type(bad).__name__}") from bad
+
+
+def json_text(value: Any) -> str:
+    """Return a value as compact JSON text that is valid UTF-8; every text here is made by it.
+
+    Raises:
+        ValueError: the value holds NaN, an infinity, or half of a surrogate pair.
+        TypeError: it holds something that JSON has no form for.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text.encode()
+    return text
+
+
+def write_context(context: Context) -> str:
+    """Return a context as JSON text, as it stands in a snapshot."""
+    return json_text(context.model_dump(mode="json", warnings=False))
+
+
+def read_context(chart: Chart, text: str) -> Context:
+    """Return the context that `write_context` wrote.
+
+    Raises:
+        pydantic.ValidationError: it does not fit the Machine's context.
+    """
+    return chart.context.model_validate_json(text)
+
+
+def _index(chart: Chart, node_id: str) -> int:
+    node = chart.find(node_id)
+    if node is None:
+        raise SnapshotError(f"machine {chart.id!r} has no state {node_id!r}")
+    return node.index

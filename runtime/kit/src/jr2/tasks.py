@@ -1,0 +1,128 @@
+"""Tasks: a Machine's own async functions, their types, and how one is run.
+
+A task's input and output cross a process and a crash as JSON, so both are read by the types that
+the function declares: what the function gets and what `.done` gets are those types again.
+
+Source: spec/authoring.md §8 (`async def` under `m.task`), design §4.2 and §4.4.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from .accepted import problems
+from .errors import BuildRefused
+from .snapshot import json_text
+
+In = TypeVar("In")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskError:
+    """What `.failed` gets: why the task did not return."""
+
+    reason: str
+    """`<exception>: <text>` of what the task raised."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task(Generic[In, Result]):
+    """The handle of a task, made by `Machine.task`; it is given to `State.run`."""
+
+    machine: object
+    """The Machine that it belongs to, compared by identity."""
+    slot: str
+    takes_input: bool
+    function: Callable[..., Awaitable[Result]]
+    input_type: TypeAdapter[Any]
+    output_type: TypeAdapter[Any]
+
+    def encode_input(self, value: Any) -> JsonValue:
+        """Return an input as JSON.
+
+        Raises:
+            pydantic.ValidationError: it does not fit the function's parameter.
+            ValueError: it has no JSON form.
+        """
+        return _encode(self.input_type, value)
+
+    def decode_output(self, value: JsonValue) -> Any:
+        """Return an output that `run` gave as the type that the function declares.
+
+        Raises:
+            pydantic.ValidationError: it does not fit.
+        """
+        return self.output_type.validate_json(json_text(value))
+
+    async def run(self, value: JsonValue) -> JsonValue:
+        """Run the function on an input from JSON, and return its output as JSON.
+
+        Raises:
+            Exception: whatever the function raises, and what encode and decode raise.
+        """
+        if not self.takes_input:
+            output = await self.function()
+        else:
+            output = await self.function(self.input_type.validate_json(json_text(value)))
+        return _encode(self.output_type, output)
+
+
+def make_task(
+    machine: object, machine_id: str, slot: str, function: Callable[..., Any]
+) -> Task[Any, Any]:
+    """Return the handle of a task.
+
+    Raises:
+        BuildRefused: the function is not `async def`, takes more than one argument, or has an
+            annotation that cannot be read or has no JSON form.
+    """
+    where = f'machine "{machine_id}": task "{slot}"'
+    if not inspect.iscoroutinefunction(function):
+        raise BuildRefused(f"{where} is {function!r}: a task is an `async def` function")
+    needed = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if len(needed) > 1 or any(p.kind is p.KEYWORD_ONLY for p in needed):
+        raise BuildRefused(
+            f"{where} takes {len(needed)} arguments: a task takes its input, or nothing"
+        )
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+        input_type = TypeAdapter(hints.get(needed[0].name, Any) if needed else None)
+        output_type = TypeAdapter(hints.get("return", Any))
+    except (NameError, TypeError, ValueError, AttributeError, RuntimeError) as bad:
+        raise BuildRefused(
+            f"{where} has annotations that cannot be read: {type(bad).__name__}: {bad} — name "
+            f"types of its module that JSON has a form for"
+        ) from bad
+    return Task(machine, slot, bool(needed), function, input_type, output_type)
+
+
+def reason(error: BaseException) -> str:
+    """Return why something of the user's failed, in one line, without a traceback."""
+    if isinstance(error, ValidationError):
+        text = f"{error.title}: {problems(error)}"
+    else:
+        try:
+            text = str(error)
+        except Exception:
+            text = "(its text cannot be read)"
+    name = type(error).__name__
+    whole = f"{name}: {text}" if text else name
+    return whole.encode(errors="replace").decode()
+
+
+def _encode(adapter: TypeAdapter[Any], value: Any) -> JsonValue:
+    fitting = adapter.validate_python(value)
+    plain: JsonValue = adapter.dump_python(fitting, mode="json")
+    json_text(plain)
+    return plain
