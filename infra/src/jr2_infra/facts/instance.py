@@ -1,0 +1,286 @@
+"""What the Instance folder says: its config and its Workflows, read by its own interpreter.
+
+The folder's code never runs in this process. A child of the Instance's interpreter imports it, with
+an environment of PATH, HOME and the locale, and beside them only what the config reads: the
+variables that `.env` names, and those that `jr2_config.py` reads by a literal name. It answers with
+one JSON object on a pipe of its own, so that what the user's code prints cannot break it.
+
+Source: design §5.1, spec/authoring.md §3.1 and §5, spec/converge.md §2.2.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import JsonValue, ValidationError
+
+from jr2 import names
+from jr2.config import Config, name_problem
+from jr2.errors import Jr2Error, Refusal, StepFailed
+from jr2.walk import Problem, WalkedWorkflow, WalkReport, without_values
+
+from .. import processes
+from .kit import INTERPRETER, check_kit_version, running_copy
+
+__all__ = [
+    "InstanceFacts",
+    "WorkflowFacts",
+    "check_kit_version",
+    "find_root",
+    "handed_over",
+    "instance_name",
+    "problem_error",
+    "read_config",
+    "read_report",
+    "report_config",
+]
+
+_CHILD: Final = Path(__file__).with_name("walk_child.py")
+_LIMIT: Final = 120.0
+"""Seconds that the folder's code may take to load."""
+_KEPT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ")
+_ENV_LINE: Final = re.compile(
+    r"^[ \t\ufeff]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=", re.M
+)
+_WORDS_KEPT: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkflowFacts:
+    """One Workflow of the Instance, as the walk saw it.
+
+    Args:
+        name: the stem of its file.
+        file: its path from the Instance folder, such as `workflows/ping.py`.
+        machine_id: the id of its Machine.
+        input: the JSON Schema of its door; `None` without one.
+        shape: the Machine's shape digest, 12 hex digits.
+        document: the Machine's structure.
+        agents: the Agents that the Machine carries.
+        effects: the Effects that the Machine carries.
+        composes_sandbox: the Machine makes a Sandbox.
+        menu_only_agents: an Agent of the Machine has no workspace.
+    """
+
+    name: str
+    file: str
+    machine_id: str
+    input: Mapping[str, JsonValue] | None
+    shape: str
+    document: Mapping[str, JsonValue]
+    agents: tuple[JsonValue, ...] = ()
+    effects: tuple[JsonValue, ...] = ()
+    composes_sandbox: bool = False
+    menu_only_agents: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceFacts:
+    """The Instance: everything that the Converge needs to know of the folder.
+
+    Args:
+        root: the folder's absolute path.
+        name: the Instance's name; its default namespace.
+        config: its config, with the values that `.env` gave.
+        workflows: its Workflows, sorted by name.
+        interpreter: its own Python.
+        kit_version: the version of the `jr2` that it imports, which is the command's.
+        checkout: the root of jr2's repository when that `jr2` is an editable checkout.
+    """
+
+    root: Path
+    name: str
+    config: Config
+    workflows: tuple[WorkflowFacts, ...]
+    interpreter: Path
+    kit_version: str
+    checkout: Path | None
+
+    @property
+    def composes_sandbox(self) -> bool:
+        """Some Machine makes a Sandbox."""
+        return any(workflow.composes_sandbox for workflow in self.workflows)
+
+    @property
+    def menu_only_agents(self) -> bool:
+        """Some Agent has no workspace, so there is an Instance Harness."""
+        return any(workflow.menu_only_agents for workflow in self.workflows)
+
+
+def find_root(cwd: Path) -> Path:
+    """Return the Instance folder that a folder lies in.
+
+    Args:
+        cwd: where to start; the walk goes up.
+
+    Raises:
+        StepFailed: it lies in none.
+    """
+    start = cwd.resolve()
+    for folder in (start, *start.parents):
+        if (folder / names.CONFIG_FILE).is_file():
+            return folder
+    raise StepFailed(
+        f"not inside a jr2 instance — no {names.CONFIG_FILE} found walking up from cwd"
+    )
+
+
+def read_config(root: Path) -> Config:
+    """Return the config of an Instance, and load no Workflow.
+
+    Raises:
+        StepFailed: it does not load, or its shape is wrong.
+    """
+    return report_config(read_report(root, config_only=True))
+
+
+def instance_name(root: Path, config: Config) -> str:
+    """Return the Instance's name: what the config says, else the folder's name.
+
+    Raises:
+        StepFailed: the folder's name is no name for an Instance, and the config says none.
+    """
+    if config.name is not None:
+        return config.name
+    problem = name_problem(root.name)
+    if problem is not None:
+        raise StepFailed(
+            f"the folder's name {problem} — give the Instance another one: name in "
+            f"{root / names.CONFIG_FILE}"
+        )
+    return root.name
+
+
+def read_report(root: Path, *, config_only: bool = False) -> WalkReport:
+    """Load the folder with its own interpreter and return what it says.
+
+    Args:
+        root: the Instance folder; its Kit must be the command's (`check_kit_version`).
+        config_only: load no Workflow.
+
+    Raises:
+        StepFailed: the interpreter ended badly, or the folder's code takes too long to load.
+    """
+    handed = handed_over(root, os.environ)
+    argv: list[str | Path] = [
+        root / INTERPRETER,
+        "-I",
+        _CHILD,
+        running_copy().path,
+        root,
+        "config" if config_only else "all",
+        *handed,
+    ]
+    kept = {
+        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")
+    }
+    try:
+        done = processes.run(argv, env={**kept, **handed}, cwd=root, timeout=_LIMIT)
+    except subprocess.TimeoutExpired as error:
+        raise StepFailed(
+            f"the code of {root} did not load within {_LIMIT:.0f}s: a module runs something that "
+            "does not end when it is imported"
+        ) from error
+    except OSError as error:
+        raise StepFailed(f"cannot run {root / INTERPRETER}: {error.strerror}") from error
+    try:
+        return WalkReport.model_validate_json(done.stdout)
+    except ValidationError as error:
+        said = _last_words(done.stderr, handed)
+        raise StepFailed(
+            f"{root / INTERPRETER} ended with the code {done.returncode} while it loaded {root}"
+            + (f":\n{said}" if said else "")
+        ) from error
+
+
+def report_config(report: WalkReport) -> Config:
+    """Return the config of a report.
+
+    Raises:
+        StepFailed: the config did not load.
+    """
+    if report.config_error is not None:
+        raise problem_error(report.config_error)
+    return Config.model_validate(report.config)
+
+
+def workflow_facts(workflow: WalkedWorkflow) -> WorkflowFacts:
+    """Return a Workflow of a report as a fact."""
+    return WorkflowFacts(
+        name=workflow.name,
+        file=workflow.file,
+        machine_id=workflow.machine_id,
+        input=workflow.input,
+        shape=workflow.shape,
+        document=workflow.document,
+        agents=tuple(workflow.agents),
+        effects=tuple(workflow.effects),
+        composes_sandbox=workflow.composes_sandbox,
+        menu_only_agents=workflow.menu_only_agents,
+    )
+
+
+def problem_error(problem: Problem) -> Jr2Error:
+    """Return a problem of the walk as the error that the command prints."""
+    if problem.prefix == "refusing: ":
+        return Refusal(problem.message)
+    return StepFailed(problem.message)
+
+
+def handed_over(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that the config may read, with their values.
+
+    The names come from the lines of `.env` and from what `jr2_config.py` reads by a literal name,
+    so that a value which CI sets needs no `.env`; the values come from the environment, which the
+    command has filled from `.env`.
+    """
+    found: list[str] = []
+    for file, reader in ((names.ENV_FILE, _env_names), (names.CONFIG_FILE, _names_read)):
+        try:
+            text = (root / file).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found += reader(text)
+    return {name: environ[name] for name in dict.fromkeys(found) if name in environ}
+
+
+def _env_names(text: str) -> list[str]:
+    return _ENV_LINE.findall(text)
+
+
+def _names_read(text: str) -> list[str]:
+    """Return the names in `os.environ.get("X")`, `os.environ["X"]` and `os.getenv("X")`."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return []
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and _ends(node.func, ("get", "getenv")):
+            key: ast.expr = node.args[0]
+        elif isinstance(node, ast.Subscript) and _ends(node.value, ("environ",)):
+            key = node.slice
+        else:
+            continue
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            found.append(key.value)
+    return found
+
+
+def _ends(node: ast.expr, words: tuple[str, ...]) -> bool:
+    return (isinstance(node, ast.Attribute) and node.attr in words) or (
+        isinstance(node, ast.Name) and node.id in words
+    )
+
+
+def _last_words(text: str, handed: Mapping[str, str]) -> str:
+    """Return the last lines of a child, indented, with no value that was handed to it."""
+    lines = without_values(text, handed).rstrip().splitlines()[-_WORDS_KEPT:]
+    return "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,222 @@
+"""Which Kit the Instance has, and whether it is the one that this command stands on.
+
+An Instance has one Kit version. The `jr2` that the Instance's interpreter imports and the one that
+this command imports must be one folder, and its version must be the command's: what the command
+checks is then what the Instance runs.
+
+Where the Instance's `jr2` lies is read from its environment as Python's `site` would, with no
+process started: its site-packages, then the folders that `.pth` files name.
+
+Source: seed 002 (Rules), spec/converge.md §2.4, design §3 and §3.1, ADR-0056.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import jr2
+from jr2.errors import StepFailed
+
+COMMAND_VERSION: Final = "1.0.0.dev0"
+"""The version of this distribution, and so of the command: `jr2-cli` pins it exactly."""
+INTERPRETER: Final = Path(".venv/bin/python")
+"""The Instance's interpreter, from its folder."""
+_VERSION_LINE: Final = re.compile(r'^KIT_VERSION\b[^=]*=\s*"([^"]+)"', re.MULTILINE)
+_REQUIREMENT: Final = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*([^;@]*)")
+_EXACT: Final = re.compile(r"===?\s*([^\s,*]+)\s*")
+_KIT: Final = "jr2"
+_CLI: Final = "jr2-cli"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitCopy:
+    """A folder that holds the package `jr2`.
+
+    Args:
+        path: its real path.
+        version: the Kit version that it says; `unknown` when it says none.
+    """
+
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitFacts:
+    """The two copies, and what the Instance pins.
+
+    Args:
+        root: the Instance folder.
+        resolved: the copy that the Instance's interpreter imports; `None` when there is none.
+        running: the copy that this command imports.
+        command: the version of this command.
+        kit_pin: the version of `jr2` that pyproject.toml pins exactly.
+        cli_pin: the same of `jr2-cli`.
+        cli_named: pyproject.toml names `jr2-cli` at all.
+    """
+
+    root: Path
+    resolved: KitCopy | None
+    running: KitCopy
+    command: str
+    kit_pin: str | None
+    cli_pin: str | None
+    cli_named: bool
+
+    @property
+    def agrees(self) -> bool:
+        """Both are one copy, and it has the command's version."""
+        return self.resolved == self.running and self.running.version == self.command
+
+
+def read_kit(root: Path) -> KitFacts:
+    """Read which Kit the Instance has.
+
+    Args:
+        root: the Instance folder.
+    """
+    pins = _pins(root)
+    return KitFacts(
+        root=root,
+        resolved=resolve(root),
+        running=running_copy(),
+        command=COMMAND_VERSION,
+        kit_pin=pins.get(_KIT),
+        cli_pin=pins.get(_CLI),
+        cli_named=_CLI in pins,
+    )
+
+
+def mismatch(kit: KitFacts) -> str | None:
+    """Return the text of a Kit version mismatch, without its prefix, or `None`."""
+    if kit.agrees:
+        return None
+    first = (
+        f"jr2 does not resolve from {kit.root}"
+        if kit.resolved is None
+        else f"jr2 resolves to {kit.resolved.path} ({kit.resolved.version})"
+    )
+    against = f"{kit.running.path} ({kit.running.version})"
+    return "\n".join(
+        [
+            "Kit version mismatch — an Instance has one (ADR-0056):",
+            f"  {first}",
+            f"  this jr2 ({kit.command}) runs against {against}",
+            f"  {_fix(kit)}",
+        ]
+    )
+
+
+def check_kit_version(root: Path) -> KitFacts:
+    """Refuse an Instance whose Kit is not the one that this command stands on.
+
+    Raises:
+        StepFailed: the two copies, and the fix.
+    """
+    kit = read_kit(root)
+    text = mismatch(kit)
+    if text is not None:
+        raise StepFailed(text)
+    return kit
+
+
+def running_copy() -> KitCopy:
+    """Return the `jr2` that this process imports."""
+    return _copy(Path(jr2.__file__).resolve().parent)
+
+
+def resolve(root: Path) -> KitCopy | None:
+    """Return the `jr2` that the Instance's interpreter imports, or `None`."""
+    if not (root / INTERPRETER).exists():
+        return None
+    for site in sorted((root / ".venv" / "lib").glob("python3*/site-packages")):
+        for folder in (site, *path_entries(site)):
+            if (folder / _KIT / "__init__.py").is_file():
+                return _copy((folder / _KIT).resolve())
+    return None
+
+
+def path_entries(site: Path) -> list[Path]:
+    """Return the folders that the `.pth` files of a site-packages add to the import path."""
+    found: list[Path] = []
+    for file in sorted(site.glob("*.pth")):
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            line = line.strip()
+            if line and not line.startswith(("#", "import ", "import\t")):
+                folder = site / line
+                if folder.is_dir():
+                    found.append(folder)
+    return found
+
+
+def find_checkout(package: Path) -> Path | None:
+    """Return the checkout of jr2's repository that a folder lies in, or `None`.
+
+    Args:
+        package: the real path of the package `jr2`.
+    """
+    for folder in package.parents:
+        if (folder / "scripts" / "build-kit-images").is_file() and (
+            folder / "runtime" / "kit" / "pyproject.toml"
+        ).is_file():
+            return folder
+    return None
+
+
+def read_pyproject(root: Path) -> dict[str, Any]:
+    """Return the Instance's pyproject.toml; an empty one when there is none.
+
+    Raises:
+        StepFailed: it is not TOML.
+    """
+    file = root / "pyproject.toml"
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise StepFailed(f"{file} is not TOML: {error}") from error
+
+
+def _copy(package: Path) -> KitCopy:
+    try:
+        said = _VERSION_LINE.search((package / "names.py").read_text(encoding="utf-8"))
+    except OSError:
+        said = None
+    return KitCopy(path=package, version=said[1] if said else "unknown")
+
+
+def _pins(root: Path) -> dict[str, str | None]:
+    """Return name to exact version for the requirements of pyproject.toml; `None`: not exact."""
+    project = read_pyproject(root)
+    listed: list[object] = list(project.get("project", {}).get("dependencies", []))
+    for group in project.get("dependency-groups", {}).values():
+        listed += group
+    pins: dict[str, str | None] = {}
+    for requirement in listed:
+        parts = _REQUIREMENT.match(requirement) if isinstance(requirement, str) else None
+        if parts is not None:
+            name = re.sub(r"[-_.]+", "-", parts[1]).lower()
+            exact = _EXACT.fullmatch(parts[2].strip())
+            pins.setdefault(name, exact[1] if exact else None)
+    return pins
+
+
+def _fix(kit: KitFacts) -> str:
+    file = kit.root / "pyproject.toml"
+    if kit.kit_pin is not None and kit.kit_pin == kit.cli_pin:
+        return (
+            f'install the Instance\'s dependencies ({file} pins "jr2" and "jr2-cli" at one exact '
+            "version)"
+        )
+    if not kit.cli_named:
+        version = kit.kit_pin or (kit.resolved.version if kit.resolved else kit.command)
+        return (
+            f'add "jr2-cli=={version}" to the dev group in {file} and reinstall — '
+            "the Instance's own jr2 then runs"
+        )
+    return f'pin "jr2" and "jr2-cli" at ONE exact version in {file} and reinstall'
