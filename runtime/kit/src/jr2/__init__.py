@@ -1,27 +1,129 @@
-"""What a jr2 Instance imports."""
+"""What a jr2 Instance imports.
+
+A name is loaded when it is first used: the command reads `jr2.names` to print its usage text, and
+must not wait for the Machines and their models (design §8).
+"""
 
 from __future__ import annotations
 
-from .built import BuiltMachine, InputRefused
-from .errors import BuildRefused
-from .events import AgentEvent, Event, ExternalEvent, Message
-from .kernel import EventRefused
-from .machine import Machine
-from .run_data import Context, Start
-from .tasks import Task, TaskError
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .built import BuiltMachine, InputRefused
+    from .config import (
+        Config,
+        ConfigInvalid,
+        ConfigMapKeyRef,
+        EnvFrom,
+        EnvVar,
+        FieldRef,
+        Gateway,
+        Git,
+        GitCommitter,
+        GitCredential,
+        GitPush,
+        GitSign,
+        Harness,
+        ModelLimits,
+        Operator,
+        PriorityClasses,
+        Provider,
+        Sandbox,
+        Secret,
+        SecretKeyRef,
+        Size,
+        Toleration,
+    )
+    from .errors import BuildRefused
+    from .events import AgentEvent, Event, ExternalEvent, Message
+    from .kernel import EventRefused
+    from .machine import Machine
+    from .run_data import Context, Start
+    from .tasks import Task, TaskError
 
 __all__ = [
     "AgentEvent",
     "BuildRefused",
     "BuiltMachine",
+    "Config",
+    "ConfigInvalid",
+    "ConfigMapKeyRef",
     "Context",
+    "EnvFrom",
+    "EnvVar",
     "Event",
     "EventRefused",
     "ExternalEvent",
+    "FieldRef",
+    "Gateway",
+    "Git",
+    "GitCommitter",
+    "GitCredential",
+    "GitPush",
+    "GitSign",
+    "Harness",
     "InputRefused",
     "Machine",
     "Message",
+    "ModelLimits",
+    "Operator",
+    "PriorityClasses",
+    "Provider",
+    "Sandbox",
+    "Secret",
+    "SecretKeyRef",
+    "Size",
     "Start",
     "Task",
     "TaskError",
+    "Toleration",
 ]
+
+_MODULES: Final = {
+    "built": ("BuiltMachine", "InputRefused"),
+    "config": (
+        "Config",
+        "ConfigInvalid",
+        "ConfigMapKeyRef",
+        "EnvFrom",
+        "EnvVar",
+        "FieldRef",
+        "Gateway",
+        "Git",
+        "GitCommitter",
+        "GitCredential",
+        "GitPush",
+        "GitSign",
+        "Harness",
+        "ModelLimits",
+        "Operator",
+        "PriorityClasses",
+        "Provider",
+        "Sandbox",
+        "Secret",
+        "SecretKeyRef",
+        "Size",
+        "Toleration",
+    ),
+    "errors": ("BuildRefused",),
+    "events": ("AgentEvent", "Event", "ExternalEvent", "Message"),
+    "kernel": ("EventRefused",),
+    "machine": ("Machine",),
+    "run_data": ("Context", "Start"),
+    "tasks": ("Task", "TaskError"),
+}
+_HOMES: Final = {name: module for module, held in _MODULES.items() for name in held}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
