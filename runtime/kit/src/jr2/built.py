@@ -47,7 +47,8 @@ class BuiltMachine(Generic[D, C, O]):
         self.chart = chart
         self.door = door
         """The model of what starts a run; `None`: any input does."""
-        self._tasks = tasks
+        self.tasks = tasks
+        """By slot."""
 
     def __repr__(self) -> str:
         return f"<BuiltMachine {self.id!r}>"
@@ -125,7 +126,7 @@ class BuiltMachine(Generic[D, C, O]):
             KeyError: there is no such task.
             Exception: whatever the task raises.
         """
-        return await self._tasks[slot].run(input)
+        return await self.tasks[slot].run(input)
 
     @cached_property
     def _shape(self) -> str:

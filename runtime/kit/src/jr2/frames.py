@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 _LENGTHS: Final = struct.Struct(">II")
 MAX_HEADER: Final = 8 * 2**20
@@ -47,18 +47,45 @@ async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | N
         if not cut.partial:
             return None
         raise FrameError("the peer closed inside a frame") from cut
-    head_length, body_length = _LENGTHS.unpack(lengths)
-    if head_length > MAX_HEADER or body_length > MAX_BODY:
-        raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")
+    head_length, body_length = _lengths(lengths)
     try:
         head = await reader.readexactly(head_length)
         body = await reader.readexactly(body_length)
     except asyncio.IncompleteReadError as cut:
         raise FrameError("the peer closed inside a frame") from cut
+    return _header(head), body
+
+
+def read_blocking(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
+    """Read one frame from a blocking, buffered stream; `None` when the peer closed between two.
+
+    Raises:
+        FrameError: as `read`.
+    """
+    lengths = stream.read(_LENGTHS.size)
+    if not lengths:
+        return None
+    if len(lengths) < _LENGTHS.size:
+        raise FrameError("the peer closed inside a frame")
+    head_length, body_length = _lengths(lengths)
+    head, body = stream.read(head_length), stream.read(body_length)
+    if len(head) < head_length or len(body) < body_length:
+        raise FrameError("the peer closed inside a frame")
+    return _header(head), body
+
+
+def _lengths(data: bytes) -> tuple[int, int]:
+    head_length, body_length = _LENGTHS.unpack(data)
+    if head_length > MAX_HEADER or body_length > MAX_BODY:
+        raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")
+    return head_length, body_length
+
+
+def _header(head: bytes) -> dict[str, Any]:
     try:
         header = json.loads(head)
     except ValueError as bad:
         raise FrameError("a frame's header is not JSON") from bad
     if not isinstance(header, dict):
         raise FrameError("a frame's header is not an object")
-    return header, body
+    return header

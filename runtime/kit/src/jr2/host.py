@@ -1,0 +1,298 @@
+"""The Assembly process: it loads one Assembly and makes its steps for the Orchestrator.
+
+It is the only process in the cluster that runs an Instance's code. It has one connection, and lives
+exactly as long: when the connection closes, the process ends at once, in the middle of a step or a
+task as well, so that nothing of an Instance runs that the Orchestrator does not know of. Steps run
+on the main thread one after another, tasks in an event loop beside them (`jr2.host_tasks`).
+
+What user code prints goes to standard error; the connection is on a descriptor of its own.
+
+Source: design §4.4; the frames are `jr2.frames`, the operations `jr2.host_wire`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from pydantic import BaseModel, ValidationError
+
+from . import frames, host_wire, names, walk
+from .accepted import problems
+from .built import BuiltMachine
+from .host_tasks import TaskLoop
+from .kernel import EventRefused, Step
+from .snapshot import SnapshotError
+from .tasks import reason
+from .wire import AssemblyManifest
+
+_CODE: Final = (
+    "import os, sys; from pathlib import Path; kit, assembly, descriptor = sys.argv[1:]; "
+    f"sys.path += [*kit.split(os.pathsep), os.path.join(assembly, {names.ASSEMBLY_PACKAGES!r})]; "
+    "from jr2.host import main; sys.exit(main(Path(assembly), int(descriptor)))"
+)
+
+
+def launch_argv(python: str, kit_path: str, assembly: str, fd: int) -> list[str]:
+    """Return the command of the process of one Assembly.
+
+    Its import path is the standard library, the Kit, and the packages of the Assembly, in this
+    order, so that an Assembly replaces nothing; the environment and site-packages are not read.
+
+    Args:
+        python: the interpreter, an absolute path.
+        kit_path: the folder with the closure of `jr2`; several are joined with `os.pathsep`.
+        assembly: the Assembly's folder, absolute.
+        fd: the number of the inherited connection.
+    """
+    return [python, "-I", "-S", "-B", "-X", "utf8", "-c", _CODE, kit_path, assembly, str(fd)]
+
+
+def main(assembly: Path, fd: int) -> NoReturn:
+    """Serve one Assembly on a connected socket; ends the process when the connection closes.
+
+    Args:
+        assembly: the Assembly's folder, with `assembly.json` at its root.
+        fd: the connected stream socket; no child process inherits it.
+    """
+    connection = socket.socket(fileno=fd)
+    connection.set_inheritable(False)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    threading.Thread(target=_end_with, args=(connection,), name="watch", daemon=True).start()
+    channel = _Channel(connection)
+    host = Host(assembly, channel)
+    stream = connection.makefile("rb")
+    while True:
+        try:
+            received = frames.read_blocking(stream)
+        except (frames.FrameError, OSError) as bad:
+            print(f"the connection is of no more use: {bad}", file=sys.stderr)
+            _end(1)
+        if received is None:
+            _end(0)
+        host.handle(*received)
+
+
+class _Channel:
+    """The way back: frames from two threads, one at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def send(self, reply: BaseModel, body: bytes = b"") -> None:
+        """Send one reply.
+
+        Raises:
+            frames.FrameError: it is longer than a frame may be; nothing was sent.
+        """
+        frame = frames.encode(reply.model_dump(mode="json"), body)
+        with self._lock:
+            try:
+                self._connection.sendall(frame)
+            except OSError:
+                _end(0)
+
+
+class Host:
+    """Answers requests; holds the loaded Machines and nothing of any run.
+
+    Args:
+        assembly: the Assembly's folder.
+        channel: where answers go.
+    """
+
+    def __init__(self, assembly: Path, channel: _Channel) -> None:
+        self._assembly = assembly
+        self._channel = channel
+        self._machines: dict[str, BuiltMachine[Any, Any, Any]] = {}
+        self._tasks = TaskLoop(channel.send)
+
+    def handle(self, header: dict[str, Any], body: bytes) -> None:
+        """Answer one request; whatever goes wrong is an answer too."""
+        number = header.get("id")
+        number = number if isinstance(number, int) else 0
+        try:
+            self._serve(host_wire.Request.model_validate(header), body)
+        except _NoAnswer as broken:
+            self._channel.send(host_wire.Broken(id=number, error=str(broken)))
+        except ValidationError as bad:
+            text = f"no request: {problems(bad)}"
+            self._channel.send(host_wire.Broken(id=number, error=text))
+        except EventRefused as refused:
+            self._channel.send(
+                host_wire.Refused(id=number, code=refused.code, error=refused.message)
+            )
+        except Exception as error:
+            traceback.print_exc()
+            self._channel.send(host_wire.Broken(id=number, error=reason(error)))
+
+    def _serve(self, request: host_wire.Request, body: bytes) -> None:
+        if request.op == "load":
+            self._channel.send(self._load(request.id))
+        elif request.op == "start":
+            self._start(request, body)
+        elif request.op == "step":
+            self._step(request, body)
+        elif request.op == "task":
+            self._task(request)
+        else:
+            self._tasks.stop(request.run_id or "", _needed(request.key, "key"))
+
+    # --- load -------------------------------------------------------------------------------------
+    def _load(self, number: int) -> host_wire.Loaded:
+        found: list[str] = []
+        workflows: list[host_wire.LoadedWorkflow] = []
+        manifest = self._manifest(found)
+        if manifest is not None and not found:
+            folder = self._assembly / names.ASSEMBLY_INSTANCE
+            config = walk.load_config(folder)
+            if config.problem is not None:
+                found.append(config.problem.message)
+            held = {file.stem for file in walk.workflow_files(folder)}
+            found += (
+                f'workflow "{name}": the Assembly does not hold {names.WORKFLOWS_DIR}/{name}.py'
+                for name in manifest.workflows
+                if name not in held
+            )
+            loaded = walk.load_workflows(folder)
+            found += (problem.message for problem in loaded.problems)
+            self._machines = {one.name: one.machine for one in loaded.workflows}
+            for one in loaded.workflows:
+                try:
+                    workflows.append(_described(one.name, one.machine))
+                except Exception as error:
+                    found.append(
+                        f'workflow "{one.name}": its Machine cannot be described: {reason(error)}'
+                    )
+        return host_wire.Loaded(
+            id=number,
+            kit_version="" if manifest is None else manifest.kit_version,
+            instance="" if manifest is None else manifest.instance,
+            workflows=workflows,
+            problems=found,
+        )
+
+    def _manifest(self, found: list[str]) -> AssemblyManifest | None:
+        file = self._assembly / names.ASSEMBLY_MANIFEST
+        try:
+            manifest = AssemblyManifest.model_validate_json(file.read_bytes())
+        except OSError as missing:
+            found.append(f"{names.ASSEMBLY_MANIFEST} cannot be read: {missing.strerror}")
+            return None
+        except ValidationError as bad:
+            found.append(f"{names.ASSEMBLY_MANIFEST} is no manifest: {problems(bad)}")
+            return None
+        if manifest.kit_version != names.KIT_VERSION:
+            found.append(
+                f"the Assembly cannot be loaded: it is for Kit version {manifest.kit_version}; "
+                f"this Orchestrator is {names.KIT_VERSION}"
+            )
+        return manifest
+
+    # --- runs -------------------------------------------------------------------------------------
+    def _start(self, request: host_wire.Request, body: bytes) -> None:
+        machine = self._machine(request)
+        try:
+            input = json.loads(body) if body else None
+        except ValueError:
+            raise EventRefused(400, "the input is not JSON") from None
+        step = machine.start(input, _needed(request.run_id, "run_id"))
+        if self._stepped(request.id, machine, step) is not None:
+            raise EventRefused(
+                400, f"the run would be over the limit of {names.MAX_SNAPSHOT} bytes at its start"
+            )
+
+    def _step(self, request: host_wire.Request, body: bytes) -> None:
+        machine = self._machine(request)
+        try:
+            snapshot = machine.load(body)
+        except SnapshotError as bad:
+            raise _NoAnswer(str(bad)) from bad
+        step = machine.step(snapshot, _needed(request.event, "event"))
+        too_long = self._stepped(request.id, machine, step)
+        if too_long is not None:
+            self._stepped(request.id, machine, machine.fault(snapshot, too_long))
+
+    def _stepped(self, number: int, machine: BuiltMachine[Any, Any, Any], step: Step) -> str | None:
+        """Answer with a step, or return why it is too long to be stored."""
+        body = machine.dump(step.snapshot)
+        if len(body) > names.MAX_SNAPSHOT:
+            return (
+                f"the run's snapshot would have {len(body)} bytes, over the limit of "
+                f"{names.MAX_SNAPSHOT}"
+            )
+        reply = host_wire.Stepped(
+            id=number, view=machine.view(step.snapshot), commands=list(step.commands)
+        )
+        try:
+            self._channel.send(reply, body)
+        except frames.FrameError as over:
+            return f"the step says too much: {over}"
+        return None
+
+    def _task(self, request: host_wire.Request) -> None:
+        machine = self._machine(request)
+        if request.machine:
+            raise _NoAnswer(f"no child Machine at {'/'.join(request.machine)!r}")
+        slot = _needed(request.slot, "slot")
+        if slot not in machine.tasks:
+            raise _NoAnswer(f'machine "{machine.id}" has no task "{slot}"')
+        key = _needed(request.key, "key")
+        self._tasks.start(
+            request.id, request.run_id or "", key, lambda: machine.run_task(slot, request.input)
+        )
+
+    def _machine(self, request: host_wire.Request) -> BuiltMachine[Any, Any, Any]:
+        name = _needed(request.workflow, "workflow")
+        try:
+            return self._machines[name]
+        except KeyError:
+            listed = ", ".join(sorted(self._machines)) or "none"
+            raise _NoAnswer(f'no Workflow "{name}" is loaded (loaded: {listed})') from None
+
+
+class _NoAnswer(Exception):
+    """The request cannot be served; the text is the answer."""
+
+
+def _described(name: str, machine: BuiltMachine[Any, Any, Any]) -> host_wire.LoadedWorkflow:
+    return host_wire.LoadedWorkflow(
+        name=name,
+        machine_id=machine.id,
+        input=machine.input_schema(),
+        shape=machine.shape(),
+        document=machine.document(),
+    )
+
+
+def _needed(value: Any, field: str) -> Any:
+    if value is None:
+        raise _NoAnswer(f"no request: {field} is missing")
+    return value
+
+
+def _end_with(connection: socket.socket) -> NoReturn:
+    """End the process when the peer closes, whatever the other threads are doing."""
+    poll = select.poll()
+    poll.register(connection, select.POLLRDHUP)
+    while True:
+        if any(flags for _, flags in poll.poll()):
+            _end(0)
+
+
+def _end(code: int) -> NoReturn:
+    with contextlib.suppress(Exception):
+        sys.stderr.flush()
+    os._exit(code)
