@@ -9,9 +9,11 @@ Source: field case 4f, design §5.7.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
 
 from . import processes
@@ -21,26 +23,38 @@ EXIT_TERMINATED = 128 + signal.SIGTERM
 _LIMIT = 1.7
 """Seconds from the signal to the end, whatever hangs."""
 
-_watchdog: threading.Timer | None = None
+
+@contextlib.contextmanager
+def handled() -> Iterator[None]:
+    """Handle SIGINT and SIGTERM within the block; outside the main thread this does nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = _Handler()
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
-def install() -> None:
-    """Handle SIGINT and SIGTERM from now on; only the main thread may call this."""
-    signal.signal(signal.SIGINT, _on_signal)
-    signal.signal(signal.SIGTERM, _on_signal)
+class _Handler:
+    def __init__(self) -> None:
+        self._watchdog: threading.Timer | None = None
 
-
-def _on_signal(number: int, _frame: FrameType | None) -> None:
-    global _watchdog
-    status = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
-    if _watchdog is not None:
-        _leave(status)
-    _watchdog = threading.Timer(_LIMIT, _leave, args=(status,))
-    _watchdog.daemon = True
-    _watchdog.start()
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(status)
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        status = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
+        if self._watchdog is not None:
+            _leave(status)
+        # It stays armed to the end of the process: a thread that the interpreter waits for may
+        # hang after everything here has returned.
+        self._watchdog = threading.Timer(_LIMIT, _leave, args=(status,))
+        self._watchdog.daemon = True
+        self._watchdog.start()
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(status)
 
 
 def _leave(status: int) -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,15 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what follows `jr2`; `None` takes it from the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if threading.current_thread() is threading.main_thread():
-        interrupt.install()
     out = output.begin()
     try:
-        return _handed_over(given, out)
+        with interrupt.handled():
+            return _handed_over(given, out)
     except KeyboardInterrupt:
         out.close()
         out.line("interrupted", code="interrupted")
         return interrupt.EXIT_INTERRUPTED
+    except SystemExit as leaving:
+        return _status(leaving)
     except BrokenPipeError:
         output.silence_stdout()
         return EXIT_FAILED

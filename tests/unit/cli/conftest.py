@@ -1,16 +1,28 @@
-"""The command as a person starts it: a process of its own, with streams that are no terminal."""
+"""The command as a person starts it, and the far sides that it speaks to.
+
+`jr2` runs the command in this process, which is fast; `jr2_process` runs it in one of its own, for
+what only a process shows. Both have streams that are no terminal and an empty home.
+"""
 
 from __future__ import annotations
 
+import http.server
+import io
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from unittest import mock
 
 import pytest
+
+from jr2 import names, wire
+from jr2_cli import main
 
 _LIMIT = 60.0
 
@@ -43,15 +55,47 @@ def clean_environment(home: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def jr2(tmp_path: Path) -> Jr2:
-    """`jr2` in a process of its own, in an empty folder, with an empty home."""
+def empty_folder(tmp_path: Path) -> Path:
+    """A folder that is in no Instance."""
     folder = tmp_path / "cwd"
     folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def jr2(
+    tmp_path: Path,
+    empty_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Jr2:
+    """`jr2` in this process, in an empty folder, with an empty home."""
+
+    def run(*arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Said:
+        environment = {**clean_environment(tmp_path), **(env or {})}
+        # The whole environment comes back afterwards: the command fills it from `.env`.
+        with (
+            mock.patch.dict(os.environ, environment, clear=True),
+            monkeypatch.context() as patched,
+        ):
+            patched.chdir(empty_folder if cwd is None else cwd)
+            patched.setattr(sys, "stdin", io.StringIO())
+            capfd.readouterr()
+            code = main.main(arguments)
+        said = capfd.readouterr()
+        return Said(code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def jr2_process(tmp_path: Path, empty_folder: Path) -> Jr2:
+    """`jr2` in a process of its own, in an empty folder, with an empty home."""
 
     def run(*arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Said:
         done = subprocess.run(
             [sys.executable, "-m", "jr2_cli", *arguments],
-            cwd=folder if cwd is None else cwd,
+            cwd=empty_folder if cwd is None else cwd,
             env={**clean_environment(tmp_path), **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -62,3 +106,196 @@ def jr2(tmp_path: Path) -> Jr2:
         return Said(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+Frame = tuple[str, object]
+"""The name and the value of one frame of a feed."""
+
+RUN = "3f2a9c1e-7b44-4d0a-9a51-0c2f8d7e6b10"
+OTHER_RUN = "3f2a0000-7b44-4d0a-9a51-0c2f8d7e6b11"
+TOKEN = "CANARY-instance-token"
+HASH = "87cddbde1271" + "0" * 52
+
+
+def run_status(status: str = "active", **more: Any) -> dict[str, Any]:
+    """A run as the Orchestrator shows it."""
+    shown = wire.RunStatus.model_validate(
+        {
+            "runId": RUN,
+            "workflow": "ping",
+            "instanceId": "b1",
+            "status": status,
+            "value": "waiting",
+            "assembly": HASH,
+            **more,
+        }
+    )
+    return shown.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class FarOrchestrator:
+    """An HTTP server that speaks as the Orchestrator does, and does what a test tells it.
+
+    `feeds` holds, for each connection to a run's feed in turn, the frames that it gets before the
+    server closes it; the last entry serves every later connection.
+    """
+
+    def __init__(self) -> None:
+        self.health = wire.Health(version=names.KIT_VERSION, hash=HASH)
+        self.runs: dict[str, dict[str, Any]] = {RUN: run_status()}
+        self.feeds: list[list[Frame]] = []
+        self.answers: dict[tuple[str, str], tuple[int, object]] = {}
+        self.asked: list[tuple[str, str, object]] = []
+        self.tokens: list[str | None] = []
+        self.secret: dict[str, Any] | None = None
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer._get(self)
+
+            def do_POST(self) -> None:
+                outer._post(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _get(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        path, _, query = request.path.partition("?")
+        self.asked.append(("GET", request.path, None))
+        if path == "/healthz":
+            self._send(request, 200, self.health.model_dump(mode="json", by_alias=True))
+        elif path.startswith("/api/"):
+            found = 200 if self.secret is not None else 404
+            self._send(request, found, self.secret or {"message": "not found"})
+        elif not self._allowed(request):
+            return
+        elif ("GET", path) in self.answers:
+            self._send(request, *self.answers[("GET", path)])
+        elif path == "/runs":
+            self._send(request, 200, list(self.runs.values()))
+        elif path == "/runs/resolve":
+            prefix = query.removeprefix("prefix=")
+            found_ids = sorted(run for run in self.runs if run.startswith(prefix))
+            answer = wire.Resolved(prefix=prefix, run_ids=found_ids, truncated=False)
+            self._send(request, 200, answer.model_dump(mode="json", by_alias=True))
+        elif path.removeprefix("/runs/").removesuffix("/events") not in self.runs:
+            self._send(request, 404, {"error": f"no route {path}"})
+        elif path.endswith("/events"):
+            self._feed(request)
+        else:
+            self._send(request, 200, self.runs[path.removeprefix("/runs/")])
+
+    def _post(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        self.asked.append(("POST", request.path, body))
+        if not self._allowed(request):
+            return
+        if ("POST", request.path) in self.answers:
+            self._send(request, *self.answers[("POST", request.path)])
+        elif request.path == "/workflows/ping/runs":
+            started = wire.RunStarted(run_id=RUN, instance_id="b1")
+            self._send(request, 201, started.model_dump(mode="json", by_alias=True))
+        elif request.path.startswith("/workflows/"):
+            self._send(request, 404, {"error": 'no workflow "pnig" (ping)'})
+        else:
+            self._send(request, 200, {"ok": True})
+
+    def _allowed(self, request: http.server.BaseHTTPRequestHandler) -> bool:
+        given = request.headers.get("Authorization")
+        self.tokens.append(given)
+        if given == f"Bearer {TOKEN}":
+            return True
+        self._send(request, 401, {"error": "unauthorized"})
+        return False
+
+    def _feed(self, request: http.server.BaseHTTPRequestHandler) -> None:
+        frames = self.feeds.pop(0) if len(self.feeds) > 1 else self.feeds[0]
+        request.send_response(200)
+        request.send_header("Content-Type", "text/event-stream")
+        request.end_headers()
+        request.wfile.write(b": silent\n\n")
+        for name, value in frames:
+            request.wfile.write(f"event: {name}\ndata: {json.dumps(value)}\n\n".encode())
+        request.wfile.flush()
+
+    @staticmethod
+    def _send(request: http.server.BaseHTTPRequestHandler, status: int, value: object) -> None:
+        body = json.dumps(value).encode()
+        request.send_response(status)
+        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+
+@pytest.fixture
+def far() -> Iterator[FarOrchestrator]:
+    """An Orchestrator that a test makes answer."""
+    server = FarOrchestrator()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def at(far: FarOrchestrator) -> dict[str, str]:
+    """The environment that names the far Orchestrator, and its token."""
+    return {names.ENV_URL: far.url, names.ENV_TOKEN: TOKEN}
+
+
+FAR_KUBECTL = """#!{python}
+import os, sys, time
+folder = os.path.dirname(__file__)
+if sys.argv[1] == "version":
+    print("Client Version: v1.36.3")
+    sys.exit(0)
+with open(os.path.join(folder, "started"), "a") as log:
+    log.write(" ".join(sys.argv[1:]) + "\\n")
+with open(os.path.join(folder, "says")) as says:
+    exec(says.read())
+"""
+
+
+class FarKubectl:
+    """A program that stands for kubectl; what it does after its start is a line of Python."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "kubectl"
+        self.path.write_text(FAR_KUBECTL.format(python=sys.executable))
+        self.path.chmod(0o755)
+        self._folder = folder
+
+    def does(self, code: str) -> None:
+        (self._folder / "says").write_text(code)
+
+    def forwards(self, port: int) -> None:
+        """Announce the port, as kubectl does, and stay."""
+        self.does(
+            f'print("Forwarding from 127.0.0.1:{port} -> 4000", flush=True)\ntime.sleep(60)\n'
+        )
+
+    @property
+    def started(self) -> list[str]:
+        """The arguments of each start but those that asked for the version."""
+        log = self._folder / "started"
+        return log.read_text().splitlines() if log.exists() else []
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> FarKubectl:
+    """A kubectl that a test makes act."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    return FarKubectl(folder)

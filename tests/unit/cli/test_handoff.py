@@ -39,12 +39,12 @@ def install(root: Path, text: str) -> Path:
 
 
 def test_the_own_command_runs_with_the_same_arguments_and_its_exit_code(
-    jr2: Jr2, root: Path
+    jr2_process: Jr2, root: Path
 ) -> None:
     install(root, SHOW)
     (root / ".env").write_text("A=1\n")
 
-    said = jr2("run", "a b", "--input", "{}", cwd=root / "workflows")
+    said = jr2_process("run", "a b", "--input", "{}", cwd=root / "workflows")
 
     assert said.code == 7
     assert said.stderr == ""
@@ -58,26 +58,26 @@ def test_the_own_command_runs_with_the_same_arguments_and_its_exit_code(
     ]
 
 
-def test_usage_too_is_the_own_commands(jr2: Jr2, root: Path) -> None:
+def test_usage_too_is_the_own_commands(jr2_process: Jr2, root: Path) -> None:
     install(root, SHOW)
 
-    assert jr2("--help", cwd=root).stdout.splitlines()[0] == "own jr2"
+    assert jr2_process("--help", cwd=root).stdout.splitlines()[0] == "own jr2"
 
 
-def test_outside_an_instance_this_command_runs(jr2: Jr2, root: Path) -> None:
+def test_outside_an_instance_this_command_runs(jr2_process: Jr2, root: Path) -> None:
     install(root, SHOW)
 
-    assert jr2("--help", cwd=root.parent).code == 0
+    assert jr2_process("--help", cwd=root.parent).code == 0
 
 
-def test_an_instance_that_is_not_installed_runs_this_command(jr2: Jr2, root: Path) -> None:
-    assert jr2("--help", cwd=root).code == 0
+def test_an_instance_that_is_not_installed_runs_this_command(jr2_process: Jr2, root: Path) -> None:
+    assert jr2_process("--help", cwd=root).code == 0
 
 
-def test_a_command_that_was_handed_off_to_does_not_hand_off(jr2: Jr2, root: Path) -> None:
+def test_a_command_that_was_handed_off_to_does_not_hand_off(jr2_process: Jr2, root: Path) -> None:
     install(root, SHOW)
 
-    said = jr2("--help", cwd=root, env={names.ENV_HANDOFF_FROM: "1.0.0 /global"})
+    said = jr2_process("--help", cwd=root, env={names.ENV_HANDOFF_FROM: "1.0.0 /global"})
 
     assert said.code == 0
 
@@ -90,11 +90,11 @@ def test_a_command_that_was_handed_off_to_does_not_hand_off(jr2: Jr2, root: Path
     ],
 )
 def test_an_own_command_that_does_not_start_is_named(
-    jr2: Jr2, root: Path, text: str, reason: str
+    jr2_process: Jr2, root: Path, text: str, reason: str
 ) -> None:
     command = install(root, text)
 
-    said = jr2("up", cwd=root)
+    said = jr2_process("up", cwd=root)
 
     assert (said.code, said.stdout) == (1, "")
     assert said.stderr == f"error: cannot run {command}: {reason}\n"

@@ -28,8 +28,8 @@ def test_help_is_the_usage_on_stderr_and_exits_0(jr2: Jr2, word: str) -> None:
     assert said.stderr == f"{verbs.usage()}\n"
 
 
-def test_no_command_is_the_usage_on_stderr_and_exits_2(jr2: Jr2) -> None:
-    said = jr2()
+def test_no_command_is_the_usage_on_stderr_and_exits_2(jr2_process: Jr2) -> None:
+    said = jr2_process()
 
     assert (said.code, said.stdout) == (2, "")
     assert said.stderr == f"{verbs.usage()}\n"
@@ -43,8 +43,10 @@ def test_no_command_is_the_usage_on_stderr_and_exits_2(jr2: Jr2) -> None:
         ("--frob", 'error: unknown option "--frob"'),
     ],
 )
-def test_an_unknown_word_says_so_then_the_usage_and_exits_2(jr2: Jr2, word: str, line: str) -> None:
-    said = jr2(word)
+def test_an_unknown_word_says_so_then_the_usage_and_exits_2(
+    jr2_process: Jr2, word: str, line: str
+) -> None:
+    said = jr2_process(word)
 
     assert (said.code, said.stdout) == (2, "")
     assert said.stderr == f"{line}\n\n{verbs.usage()}\n"
@@ -119,18 +121,18 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout == "0 []\n"
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in verbs.VERBS if verb.code.count("commands")])
-def test_no_verb_imports_pulumi_for_its_help(verb: str) -> None:
+def test_no_verb_imports_pulumi_for_its_help() -> None:
+    own = [verb.name for verb in verbs.VERBS if verb.code.startswith("jr2_cli.commands.")]
     code = (
         "import sys\nfrom jr2_cli.main import main\n"
-        f"code = main([{verb!r}, '--help'])\n"
-        "print(code, 'pulumi' in sys.modules)"
+        f"codes = {{main([verb, '--help']) for verb in {own!r}}}\n"
+        "print(codes, 'pulumi' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
 
-    assert done.stdout == "0 False\n"
+    assert done.stdout == "{0} False\n"
 
 
 def test_each_verb_of_the_usage_text_is_registered() -> None:
