@@ -19,18 +19,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from jr2 import names
 from jr2.config import Config, name_problem
 from jr2.errors import Jr2Error, Refusal, StepFailed
-from jr2.walk import Problem, WalkedWorkflow, WalkReport, without_values
+from jr2.walk import ConfigReport, Problem, WalkedWorkflow, WorkflowsReport, without_values
 
 from .. import processes
 from .kit import INTERPRETER, check_kit_version, running_copy
 
 __all__ = [
     "InstanceFacts",
+    "ReadInstance",
     "WorkflowFacts",
     "check_kit_version",
     "find_root",
@@ -38,8 +39,7 @@ __all__ = [
     "instance_name",
     "problem_error",
     "read_config",
-    "read_report",
-    "report_config",
+    "read_instance",
 ]
 
 _CHILD: Final = Path(__file__).with_name("walk_child.py")
@@ -138,7 +138,7 @@ def read_config(root: Path) -> Config:
     Raises:
         StepFailed: it does not load, or its shape is wrong.
     """
-    return report_config(read_report(root, config_only=True))
+    return read_instance(root, config_only=True).config
 
 
 def instance_name(root: Path, config: Config) -> str:
@@ -158,61 +158,69 @@ def instance_name(root: Path, config: Config) -> str:
     return root.name
 
 
-def read_report(root: Path, *, config_only: bool = False) -> WalkReport:
-    """Load the folder with its own interpreter and return what it says.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadInstance:
+    """What the folder's code said.
+
+    Args:
+        config: the config.
+        workflows: the Workflows that loaded.
+        problems: what is wrong with the others, or with all of them at once.
+    """
+
+    config: Config
+    workflows: tuple[WorkflowFacts, ...]
+    problems: tuple[Problem, ...]
+
+
+def read_instance(root: Path, *, config_only: bool = False) -> ReadInstance:
+    """Load the folder with its own interpreter, in one process, and return what it says.
 
     Args:
         root: the Instance folder; its Kit must be the command's (`check_kit_version`).
         config_only: load no Workflow.
 
     Raises:
-        StepFailed: the interpreter ended badly, or the folder's code takes too long to load.
+        StepFailed: the config did not load. What is wrong with Workflows is not raised.
     """
     handed = handed_over(root, os.environ)
-    argv: list[str | Path] = [
-        root / INTERPRETER,
-        "-I",
-        _CHILD,
-        running_copy().path,
-        root,
-        "config" if config_only else "all",
-        *handed,
-    ]
-    kept = {
-        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith("LC_")
-    }
+    python = root / INTERPRETER
+    extent = "config" if config_only else "all"
+    kept = {n: v for n, v in os.environ.items() if n in _KEPT or n.startswith("LC_")}
     try:
-        done = processes.run(argv, env={**kept, **handed}, cwd=root, timeout=_LIMIT)
+        done = processes.run(
+            [python, "-I", _CHILD, running_copy().path, root, extent, *handed],
+            env={**kept, **handed},
+            cwd=root,
+            timeout=_LIMIT,
+        )
+        said, ended = done.stdout, f"{python} ended with the code {done.returncode} while it"
+        words = _last_words(done.stderr, handed)
     except subprocess.TimeoutExpired as error:
-        raise StepFailed(
-            f"the code of {root} did not load within {_LIMIT:.0f}s: a module runs something that "
-            "does not end when it is imported"
-        ) from error
+        said = (error.stdout or b"").decode() if not isinstance(error.stdout, str) else error.stdout
+        ended, words = f"{python} took more than {_LIMIT:.0f}s while it", ""
     except OSError as error:
-        raise StepFailed(f"cannot run {root / INTERPRETER}: {error.strerror}") from error
-    try:
-        return WalkReport.model_validate_json(done.stdout)
-    except ValidationError as error:
-        said = _last_words(done.stderr, handed)
-        raise StepFailed(
-            f"{root / INTERPRETER} ended with the code {done.returncode} while it loaded {root}"
-            + (f":\n{said}" if said else "")
-        ) from error
+        raise StepFailed(f"cannot run {python}: {error.strerror}") from error
+    lines = said.splitlines()
+    if not lines:
+        raise StepFailed(f"{ended} loaded {root / names.CONFIG_FILE}{words}")
+    config = ConfigReport.model_validate_json(lines[0])
+    if config.problem is not None:
+        raise problem_error(config.problem)
+    found = WorkflowsReport()
+    if len(lines) > 1:
+        found = WorkflowsReport.model_validate_json(lines[1])
+    elif not config_only:
+        lost = f"{ended} loaded the Workflows of {root}{words}"
+        found = WorkflowsReport(problems=[Problem(prefix="error: ", message=lost)])
+    return ReadInstance(
+        config=Config.model_validate(config.config),
+        workflows=tuple(_facts(workflow) for workflow in found.workflows),
+        problems=tuple(found.problems),
+    )
 
 
-def report_config(report: WalkReport) -> Config:
-    """Return the config of a report.
-
-    Raises:
-        StepFailed: the config did not load.
-    """
-    if report.config_error is not None:
-        raise problem_error(report.config_error)
-    return Config.model_validate(report.config)
-
-
-def workflow_facts(workflow: WalkedWorkflow) -> WorkflowFacts:
-    """Return a Workflow of a report as a fact."""
+def _facts(workflow: WalkedWorkflow) -> WorkflowFacts:
     return WorkflowFacts(
         name=workflow.name,
         file=workflow.file,
@@ -281,6 +289,6 @@ def _ends(node: ast.expr, words: tuple[str, ...]) -> bool:
 
 
 def _last_words(text: str, handed: Mapping[str, str]) -> str:
-    """Return the last lines of a child, indented, with no value that was handed to it."""
+    """Return the last lines of a child below the line they follow, with no value it was handed."""
     lines = without_values(text, handed).rstrip().splitlines()[-_WORDS_KEPT:]
-    return "\n".join(f"  {line}" for line in lines)
+    return "".join([":", *(f"\n  {line}" for line in lines)]) if lines else ""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -182,6 +183,14 @@ def read_pyproject(root: Path) -> dict[str, Any]:
         raise StepFailed(f"{file} is not TOML: {error}") from error
 
 
+def table(project: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+    """Return a table of a pyproject.toml; an empty one when it is not there or is no table."""
+    found: Any = project
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def _copy(package: Path) -> KitCopy:
     try:
         said = _VERSION_LINE.search((package / "names.py").read_text(encoding="utf-8"))
@@ -193,9 +202,10 @@ def _copy(package: Path) -> KitCopy:
 def _pins(root: Path) -> dict[str, str | None]:
     """Return name to exact version for the requirements of pyproject.toml; `None`: not exact."""
     project = read_pyproject(root)
-    listed: list[object] = list(project.get("project", {}).get("dependencies", []))
-    for group in project.get("dependency-groups", {}).values():
-        listed += group
+    groups = table(project, "dependency-groups").values()
+    listed: list[object] = []
+    for group in (table(project, "project").get("dependencies"), *groups):
+        listed += group if isinstance(group, list) else []
     pins: dict[str, str | None] = {}
     for requirement in listed:
         parts = _REQUIREMENT.match(requirement) if isinstance(requirement, str) else None

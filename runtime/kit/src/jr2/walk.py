@@ -96,18 +96,26 @@ class WalkedWorkflow(_Shape):
     menu_only_agents: bool = False
 
 
-class WalkReport(_Shape):
-    """The answer of the walk to the process that started it.
+class ConfigReport(_Shape):
+    """What the walk says first to the process that started it; exactly one of the two.
 
     Args:
-        config: the config with its secret values; `None` when it did not load.
-        config_error: why it did not.
-        workflows: the Workflows, sorted by name.
-        problems: what is wrong with them, in their order.
+        config: the config with its secret values.
+        problem: why it did not load.
     """
 
-    config: dict[str, JsonValue] | None
-    config_error: Problem | None
+    config: dict[str, JsonValue] | None = None
+    problem: Problem | None = None
+
+
+class WorkflowsReport(_Shape):
+    """What the walk says next.
+
+    Args:
+        workflows: the Workflows, sorted by name.
+        problems: what is wrong with the others.
+    """
+
     workflows: list[WalkedWorkflow] = []
     problems: list[Problem] = []
 
@@ -194,21 +202,16 @@ def workflow_files(folder: Path) -> list[Path]:
     )
 
 
-def walk(folder: Path, *, config_only: bool = False, forget: Sequence[str] = ()) -> WalkReport:
-    """Load the folder and say all of it as plain data.
-
-    Args:
-        folder: the absolute path of the Instance folder.
-        config_only: load no Workflow.
-        forget: environment variables that only the config may read; a Workflow does not see them,
-            as it does not in the cluster.
-    """
+def report_config(folder: Path) -> ConfigReport:
+    """Load the config and say it as plain data, with its secret values."""
     loaded = load_config(folder)
-    values = {name: os.environ.pop(name, "") for name in forget}
-    config = None if loaded.config is None else loaded.config.revealed()
-    config_error = loaded.problem and _silent(loaded.problem, values)
-    if config_only:
-        return WalkReport(config=config, config_error=config_error)
+    if loaded.config is None:
+        return ConfigReport(problem=loaded.problem)
+    return ConfigReport(config=loaded.config.revealed())
+
+
+def report_workflows(folder: Path) -> WorkflowsReport:
+    """Load the Workflows and say them as plain data."""
     found = load_workflows(folder)
     workflows: list[WalkedWorkflow] = []
     problems = list(found.problems)
@@ -222,12 +225,7 @@ def walk(folder: Path, *, config_only: bool = False, forget: Sequence[str] = ())
                     f"described — {_fault(error, folder)}"
                 )
             )
-    return WalkReport(
-        config=config,
-        config_error=config_error,
-        workflows=workflows,
-        problems=[_silent(problem, values) for problem in problems],
-    )
+    return WorkflowsReport(workflows=workflows, problems=problems)
 
 
 def describe(workflow: LoadedWorkflow) -> WalkedWorkflow:
@@ -255,18 +253,33 @@ def without_values(text: str, values: Mapping[str, str]) -> str:
 
 
 def main(arguments: Sequence[str], channel: int) -> int:
-    """Walk a folder and write the report, one JSON object in ASCII, to a file descriptor.
+    """Walk a folder and write its reports to a file descriptor, each a line of JSON in ASCII.
+
+    The variables of the config are taken away before a Workflow is loaded: it does not see them in
+    the cluster either.
 
     Args:
-        arguments: the folder, then `all` or `config`, then the variables of the config alone.
+        arguments: the folder, then `all` or `config`, then the variables that only the config may
+            read.
         channel: the descriptor; nothing that user code prints may reach it.
     """
-    folder, extent, *forget = arguments
-    report = walk(Path(folder), config_only=extent == "config", forget=forget)
-    data = json.dumps(report.model_dump(mode="json")).encode()
+    folder, extent, *variables = arguments
+    config = report_config(Path(folder))
+    values = {name: os.environ.pop(name, "") for name in variables}
+    if config.problem is not None:
+        config = ConfigReport(problem=_silent(config.problem, values))
+    _write(channel, config)
+    if extent == "all":
+        found = report_workflows(Path(folder))
+        problems = [_silent(problem, values) for problem in found.problems]
+        _write(channel, WorkflowsReport(workflows=found.workflows, problems=problems))
+    return 0
+
+
+def _write(channel: int, report: BaseModel) -> None:
+    data = json.dumps(report.model_dump(mode="json")).encode() + b"\n"
     while data:
         data = data[os.write(channel, data) :]
-    return 0
 
 
 # --- one Workflow -------------------------------------------------------------------------------
