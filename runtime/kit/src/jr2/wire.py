@@ -8,7 +8,7 @@ Source: spec/runtime.md §1.4, §1.7, §1.13.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -192,7 +192,7 @@ class LeaseStamp:
 
     def header(self) -> str:
         """Return the header's value: the time in UTC with microseconds, a space, the nonce."""
-        moment = self.acquired.astimezone(timezone.utc).replace(tzinfo=None)
+        moment = self.acquired.astimezone(UTC).replace(tzinfo=None)
         return f"{moment.isoformat(timespec='microseconds')}Z {self.nonce}"
 
     @classmethod

@@ -1,0 +1,90 @@
+"""A run's feed as server-sent events.
+
+A silent feed writes a comment every 15 s. The feed is let go exactly once, however it ends: by its
+last frame, by a run that had settled already, by a client that is gone, or by the shutdown.
+
+Source: spec/runtime.md §1.5.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from ..feeds import Feed, Frame
+
+COMMENT_AFTER: Final = 15.0
+
+
+def encode(frame: Frame) -> bytes:
+    """Return a frame as it goes over the wire; its data is one line of JSON."""
+    return f"event: {frame.event}\ndata: {frame.data}\n\n".encode()
+
+
+async def frames(first: Frame, feed: Feed, comment_after: float) -> AsyncIterator[bytes]:
+    """Yield the first frame and what follows it, until the last one."""
+    yield encode(first)
+    shown = first.seq
+    last = first.last
+    while not last:
+        try:
+            async with asyncio.timeout(comment_after):
+                frame = await feed.next()
+        except TimeoutError:
+            yield b":\n\n"
+            continue
+        last = frame.last
+        # What was committed before the first frame was read is in it already.
+        if frame.event == "closed" or frame.seq > shown:
+            yield encode(frame)
+
+
+class EventStream(Response):
+    """The answer of a feed's route."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, first: Frame, feed: Feed, *, comment_after: float = COMMENT_AFTER) -> None:
+        super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        del self.headers["content-length"]
+        self._first = first
+        self._feed = feed
+        self._comment_after = comment_after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the feed or the client ends; the first of the two ends both."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                sending = group.create_task(self._send(send))
+                watching = group.create_task(_gone(receive))
+                sending.add_done_callback(_cancels(watching))
+                watching.add_done_callback(_cancels(sending))
+        finally:
+            self._feed.close()
+
+    async def _send(self, send: Send) -> None:
+        with contextlib.suppress(OSError):  # the client is gone
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": self.status_code,
+                    "headers": self.raw_headers,
+                }
+            )
+            async for chunk in frames(self._first, self._feed, self._comment_after):
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _cancels(other: asyncio.Task[None]) -> Callable[[asyncio.Task[None]], object]:
+    return lambda _: other.cancel()

@@ -1,0 +1,93 @@
+"""Where Assemblies lie on the state volume, and how a folder appears and goes as a whole.
+
+`incoming/` is where an archive is received and unpacked; the worker does not see it. A finished
+tree is renamed to `assemblies/<hash>`. What no row of the store names is removed at the start, so
+a kill at any moment leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from jr2 import names
+
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
+INCOMING: Final = "incoming"
+
+
+class Folders:
+    """The folders of the Assemblies below one state folder."""
+
+    def __init__(self, state: Path) -> None:
+        self._held = state / names.ASSEMBLIES_DIR
+        self._incoming = state / INCOMING
+
+    def prepare(self) -> None:
+        """Make the folders; the worker may read those of the Assemblies.
+
+        Raises:
+            OSError: the volume cannot be written.
+        """
+        self._held.mkdir(exist_ok=True)
+        # The kubelet may have made it, as another user: then its own mode stands.
+        with contextlib.suppress(PermissionError):
+            self._held.chmod(0o755)
+        if not os.access(self._held, os.W_OK | os.X_OK):
+            raise PermissionError(f"{self._held} is not writable")
+        shutil.rmtree(self._incoming, ignore_errors=True)
+        self._incoming.mkdir(mode=0o700, exist_ok=True)
+
+    def clean(self, held: Collection[str]) -> list[str]:
+        """Remove what no row names; return the rows whose folder is not there."""
+        for entry in self._held.iterdir():
+            if entry.name not in held and (
+                _HASH.fullmatch(entry.name) or entry.name.startswith(".")
+            ):
+                remove_tree(entry)
+        return [hash_ for hash_ in held if not self.of(hash_).is_dir()]
+
+    def of(self, hash_: str) -> Path:
+        """Return the folder of an Assembly."""
+        return self._held / hash_
+
+    def new_incoming(self) -> Path:
+        """Make an empty folder to receive into."""
+        place = self._incoming / uuid.uuid4().hex
+        place.mkdir(mode=0o700)
+        return place
+
+    def free(self) -> int:
+        """Return how many bytes the volume has left for us."""
+        facts = os.statvfs(self._incoming)
+        return facts.f_bavail * facts.f_frsize
+
+    def place(self, tree: Path, hash_: str) -> None:
+        """Put a finished tree at the place of its hash, over a left one that no row names."""
+        target = self.of(hash_)
+        if target.is_dir():
+            remove_tree(target)
+        tree.rename(target)
+        descriptor = os.open(self._held, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def remove(self, hash_: str) -> None:
+        """Remove the folder of an Assembly."""
+        remove_tree(self.of(hash_))
+
+
+def remove_tree(place: Path) -> None:
+    """Remove a folder as a whole: it vanishes under its name first, then its files go."""
+    hidden = place.with_name(f".gone-{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        place.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)

@@ -1,0 +1,402 @@
+"""Take events, ask for steps, commit what they changed, and act on it afterwards.
+
+For each event of a run: its Assembly's process makes a step from the stored snapshot; the new
+snapshot, the consumed event, timers and tasks are committed in one transaction; then tasks start,
+timers are armed, watchers are told and the sender is answered. A kill before the commit leaves the
+run as it was, with the task or timer still to come; after it, nothing is done twice. A run is read
+when it is touched and forgotten when its queue is empty.
+
+Source: design §4.3 and §4.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jr2 import frames, host_wire
+
+from ..clock import Clock
+from ..feeds import Feeds, Frame
+from ..host import Processes, StruckOut
+from ..store import Run, Stale, Store, StoreError, Task
+from ..store import runs as rows
+from ..store.rows import Timer
+from . import shown
+from .mailbox import Event, Item, Mailbox
+from .refused import EventRefused
+from .registry import Registry
+from .tasks import Tasks
+from .timers import Timers
+from .transition import Transition, after_step, fault
+
+ANSWER_DEADLINE: Final = 30.0
+"""Seconds in which an event must have been asked for, else it is withdrawn."""
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 30.0
+
+log = logging.getLogger("jr2.engine")
+
+
+class Engine:
+    """All runs of one Instance.
+
+    Args:
+        group: owns every coroutine of the engine.
+        store: the record.
+        processes: the Assembly processes.
+        registry: the current Assembly.
+        feeds: the watchers.
+        clock: the time.
+    """
+
+    def __init__(
+        self,
+        *,
+        group: asyncio.TaskGroup,
+        store: Store,
+        processes: Processes,
+        registry: Registry,
+        feeds: Feeds,
+        clock: Clock,
+    ) -> None:
+        self._group = group
+        self._store = store
+        self._processes = processes
+        self._registry = registry
+        self._feeds = feeds
+        self._clock = clock
+        self._boxes: dict[str, Mailbox] = {}
+        self._tasks = Tasks(group, processes, self._task_came_back)
+        self._timers = Timers(store, clock, registry.kit_version, self._timer_fired)
+        self._released = asyncio.Event()
+
+    @property
+    def released(self) -> asyncio.Event:
+        """Set when a run of an older Assembly has settled: that one may be free now."""
+        return self._released
+
+    async def recover(self, assemblies: Sequence[str]) -> None:
+        """Queue again what was in flight, and watch the timers; nothing runs before it is asked.
+
+        Args:
+            assemblies: those that this program can load.
+        """
+        for assembly in assemblies:
+            for task in await self._store.read(
+                lambda db, assembly=assembly: rows.unfinished(db, assembly)  # type: ignore[misc]
+            ):
+                self._tasks.start(task)
+        self._group.create_task(self._timers.run())
+
+    # --- what comes in ----------------------------------------------------------------------------
+    async def start(self, workflow: str, given: dict[str, Any]) -> tuple[str, str]:
+        """Start a run of a Workflow of the current Assembly; return its run id and instance id.
+
+        Raises:
+            EventRefused: 404 no such Workflow, 400 the input does not fit the door, 503 no
+                Assembly is current or the worker is away.
+            StoreError: it could not be recorded; no run was started.
+        """
+        for _ in range(2):
+            try:
+                return await self._start(workflow, given)
+            except Stale:
+                # The Assembly was released between the look and the commit; another is current.
+                continue
+        raise EventRefused(503, "the current Assembly changes; send the start again")
+
+    async def _start(self, workflow: str, given: dict[str, Any]) -> tuple[str, str]:
+        current = self._registry.current
+        if current is None:
+            raise EventRefused(503, "no Assembly is current — `jr2 up` publishes one")
+        if workflow not in current.workflows:
+            known = ", ".join(current.workflows) or "none"
+            raise EventRefused(404, f'no workflow "{workflow}" — workflows: {known}')
+        run = Run(
+            id=str(uuid.uuid4()),
+            instance_id=str(uuid.uuid4()),
+            workflow=workflow,
+            assembly=current.hash,
+            shape=current.workflows[workflow].shape,
+            status="live",
+            reason=None,
+            seq=0,
+            view='{"value":null}',
+        )
+        request = {"op": "start", "workflow": workflow, "run_id": run.id}
+        body = json.dumps(given, separators=(",", ":")).encode()
+        reply, snapshot = await self._ask(run, request, body)
+        now = self._clock.now()
+        if not isinstance(reply, host_wire.Stepped):
+            raise _refused(reply)
+        transition = after_step(run, reply, snapshot, now)
+        await self._store.write(lambda db: rows.insert(db, transition.run, transition.changes, now))
+        self._act(transition)
+        return run.id, run.instance_id
+
+    async def _ask(self, run: Run, request: dict[str, Any], body: bytes) -> tuple[Any, bytes]:
+        """Ask for the first step of a run, which has no queue yet."""
+        try:
+            async with asyncio.timeout(ANSWER_DEADLINE):
+                return await self._processes.get(run.assembly).step(request, body)
+        except TimeoutError as late:
+            raise EventRefused(503, "the worker is away; nothing was started") from late
+        except StruckOut as struck:
+            raise EventRefused(500, str(struck)) from struck
+        except frames.FrameError as large:
+            raise EventRefused(413, str(large)) from large
+
+    async def post(self, run: str, event: host_wire.GateEvent) -> None:
+        """Give an event to a Gate; return when the step that consumed it is on the disk.
+
+        Raises:
+            EventRefused: 404 no such run or open Gate, 400 not accepted, 412 another entry, 409
+                the run waits for a publish, 503 the worker is away.
+            StoreError: it could not be recorded; the event was not taken.
+        """
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        item = Item(event=event, answer=answer)
+        self._queue(run, item)
+        done, _ = await asyncio.wait({answer}, timeout=ANSWER_DEADLINE)
+        if not done and not item.asked:
+            item.fail(EventRefused(503, "the worker is away; the event was not taken"))
+        await answer
+
+    async def cancel(self, run: str) -> None:
+        """End a live run where it stands; one that has settled, or is unknown, stays as it is.
+
+        Raises:
+            StoreError: it could not be recorded.
+        """
+        now = self._clock.now()
+        settled = await self._store.write(lambda db: rows.settle(db, run, "cancelled", None, now))
+        if settled is not None:
+            self.has_settled(settled)
+
+    def has_settled(self, run: Run) -> None:
+        """Act on a run that was ended in the store: its queue, tasks and watchers end."""
+        box = self._boxes.pop(run.id, None)
+        if box is not None:
+            if box.draining is not None and box.draining is not asyncio.current_task():
+                box.draining.cancel()
+            for item in box.items:
+                item.fail(_settled(run))
+        self._act(Transition(run=run, changes=rows.Changes()))
+
+    def published(self) -> None:
+        """Look at the timers again: runs may have become loadable."""
+        self._timers.look()
+
+    def _task_came_back(self, task: Task, event: host_wire.TaskDone | host_wire.TaskFailed) -> None:
+        self._queue(task.run, Item(event=event))
+
+    def _timer_fired(self, timer: Timer) -> None:
+        self._queue(
+            timer.run,
+            Item(
+                event=host_wire.TimerFired(key=timer.key),
+                done=lambda: self._timers.settled(timer.run, timer.key),
+            ),
+        )
+
+    # --- one run's queue --------------------------------------------------------------------------
+    def _queue(self, run: str, item: Item) -> None:
+        box = self._boxes.get(run)
+        if box is None:
+            box = self._boxes[run] = Mailbox()
+            box.items.append(item)
+            box.draining = self._group.create_task(self._drain(run, box))
+        else:
+            box.items.append(item)
+
+    async def _drain(self, id_: str, box: Mailbox) -> None:
+        """Take the events of one run until none is left; this is the root of its coroutine."""
+        run: Run | None = None
+        pause = _FIRST_PAUSE
+        while box.items:
+            item = box.items[0]
+            if item.answer is not None and item.answer.done():
+                box.items.popleft()
+                continue
+            try:
+                if run is None:
+                    run = await self._store.read(lambda db: rows.read(db, id_))
+                if run is None:
+                    raise EventRefused(404, f'no run "{id_}"')
+                run = await self._take(run, item)
+            except EventRefused as refused:
+                run = None
+                item.fail(refused)
+            except Stale:
+                # The task or timer was consumed before, or the run settled meanwhile.
+                run = None
+                item.fail(EventRefused(409, "the run moved on; the event was not taken"))
+            except Exception as error:
+                run = None
+                if not isinstance(error, StoreError):
+                    log.exception("an event was not taken", extra={"run": id_})
+                if item.answer is None:
+                    await asyncio.sleep(pause)
+                    pause = min(pause * 2, _LONGEST_PAUSE)
+                    continue
+                item.fail(error)
+            pause = _FIRST_PAUSE
+            if box.items and box.items[0] is item:
+                box.items.popleft()
+            if run is not None and run.status != "live":
+                break
+        if self._boxes.get(id_) is box:
+            del self._boxes[id_]
+            if run is not None and box.items:
+                for item in box.items:
+                    item.fail(_settled(run))
+
+    async def _take(self, run: Run, item: Item) -> Run:
+        """Make one step; return the run after it, which is the same when nothing changed."""
+        if run.status != "live":
+            raise _settled(run)
+        process = self._processes.get(await self._loadable(run))
+        if isinstance(item.event, host_wire.GateEvent):
+            _check_gate(run, item.event)
+        loaded = await process.loaded()
+        shape = next((each.shape for each in loaded.workflows if each.name == run.workflow), None)
+        if shape != run.shape:
+            return await self._drifted(run, shape)
+        request = {
+            "op": "step",
+            "workflow": run.workflow,
+            "run_id": run.id,
+            "event": item.event.model_dump(mode="json"),
+        }
+        if item.answer is not None and item.answer.done():
+            return run
+        item.asked = True
+        try:
+            reply, snapshot = await process.step(request, run.snapshot)
+        except (StruckOut, frames.FrameError) as struck:
+            return await self._commit(run, item, fault(run, str(struck)))
+        match reply:
+            case host_wire.Stepped():
+                transition = after_step(run, reply, snapshot, self._clock.now())
+                return await self._commit(run, item, transition)
+            case host_wire.Refused() if item.answer is not None:
+                raise _refused(reply)
+            case host_wire.Refused():
+                await self._store.write(
+                    lambda db: rows.consume(db, run.id, task=item.task, timer=item.timer)
+                )
+                item.succeed()
+                return run
+            case host_wire.Broken():
+                return await self._commit(run, item, fault(run, reply.error))
+            case _:
+                return await self._commit(
+                    run, item, fault(run, "the Assembly process answered something else")
+                )
+
+    async def _loadable(self, run: Run) -> str:
+        """Return the run's Assembly when this program can load it."""
+        current = self._registry.current
+        if current is not None and run.assembly == current.hash:
+            return run.assembly
+        kit = await self._store.read(
+            lambda db: db.execute(
+                "SELECT kit_version FROM assemblies WHERE hash = ?", (run.assembly,)
+            ).fetchone()
+        )
+        if kit is None or kit[0] != self._registry.kit_version:
+            raise EventRefused(
+                409,
+                f"run {run.id} holds Assembly {run.assembly[:12]}, which this Orchestrator "
+                f"({self._registry.kit_version}) does not load",
+            )
+        return run.assembly
+
+    async def _drifted(self, run: Run, shape: str | None) -> Run:
+        now = self._clock.now()
+        reason = (
+            f'workflow "{run.workflow}": the Machine has shape {shape}; '
+            f"the run was saved under {run.shape}"
+        )
+        settled = await self._store.write(
+            lambda db: rows.settle(db, run.id, "drifted", reason, now)
+        )
+        if settled is None:
+            raise Stale(f"run {run.id} has settled")
+        self.has_settled(settled)
+        raise _settled(settled)
+
+    async def _commit(self, run: Run, item: Item, transition: Transition) -> Run:
+        now = self._clock.now()
+        await self._store.write(
+            lambda db: rows.commit_step(
+                db,
+                transition.run,
+                transition.changes,
+                now,
+                consumed_task=item.task,
+                consumed_timer=item.timer,
+            )
+        )
+        self._act(transition)
+        item.succeed()
+        return transition.run
+
+    # --- acts, after the commit -------------------------------------------------------------------
+    def _act(self, transition: Transition) -> None:
+        run, changes = transition.run, transition.changes
+        for key in changes.stopped:
+            self._tasks.stop(run.id, key, run.assembly)
+        if run.status == "live":
+            for task in changes.started:
+                self._tasks.start(task)
+            if changes.armed:
+                self._timers.look()
+        else:
+            self._tasks.stop_run(run.id, run.assembly)
+            if run.assembly != self._registry.hash:
+                self._released.set()
+            log.info("a run has settled", extra={"run": run.id, "status": run.status})
+        if self._feeds.is_watched(run.id):
+            for emitted in transition.emitted:
+                self._feeds.publish(run.id, Frame(event="emit", data=emitted, seq=run.seq))
+            self._feeds.publish(run.id, self.status_frame(run))
+
+    def status_frame(self, run: Run) -> Frame:
+        """Return the status of a run as a frame; the last one when it has settled."""
+        return Frame(
+            event="status",
+            data=shown.status_text(run, self._registry.hash),
+            seq=run.seq,
+            last=run.status != "live",
+        )
+
+
+def _refused(reply: object) -> EventRefused:
+    match reply:
+        case host_wire.Refused():
+            return EventRefused(reply.code, reply.error)
+        case host_wire.Broken():
+            return EventRefused(500, reply.error)
+        case _:
+            return EventRefused(500, "the Assembly process answered something else")
+
+
+def _settled(run: Run) -> EventRefused:
+    return EventRefused(404, f"run {run.id} has settled ({run.status}); no Gate of it is open")
+
+
+def _check_gate(run: Run, event: host_wire.GateEvent) -> None:
+    """Refuse an event for a Gate that is not open, naming those that are."""
+    gates = [gate["gate"] for gate in run.shown().get("gates", [])]
+    if event.gate not in gates:
+        listed = ", ".join(gates) or "none"
+        raise EventRefused(404, f'no Gate "{event.gate}" is open — open Gates: {listed}')
+
+
+__all__ = ["Engine", "Event"]

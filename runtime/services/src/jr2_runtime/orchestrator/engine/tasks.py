@@ -1,0 +1,124 @@
+"""Tasks in flight: each is asked of its Assembly's process until one result has come back.
+
+A task is at least once: when its process ends first, it is asked again under the same key. Its
+result is recorded once, for the store takes one result of a key. A task whose process ends three
+times under it has failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from jr2 import frames, host_wire, names
+
+from ..host import LinkLost, Processes
+from ..store.rows import Task
+from .transition import Unfit, to_json
+
+STRIKES: Final = 3
+_LONGEST_REASON: Final = 10_000
+
+log = logging.getLogger("jr2.engine")
+
+Deliver = Callable[[Task, host_wire.TaskDone | host_wire.TaskFailed], None]
+
+
+class Tasks:
+    """The tasks that were started and have not come back.
+
+    Args:
+        group: owns one coroutine for each.
+        processes: where they run.
+        deliver: takes each result; called once for each task that was not stopped.
+    """
+
+    def __init__(self, group: asyncio.TaskGroup, processes: Processes, deliver: Deliver) -> None:
+        self._group = group
+        self._processes = processes
+        self._deliver = deliver
+        self._running: dict[str, dict[str, asyncio.Task[None]]] = {}
+
+    def start(self, task: Task) -> None:
+        """Have a task run; one that is running under the same key goes on."""
+        running = self._running.setdefault(task.run, {})
+        if task.key not in running:
+            running[task.key] = self._group.create_task(self._run(task))
+
+    def stop(self, run: str, key: str, assembly: str) -> None:
+        """Stop one task; its result is dropped."""
+        running = self._running.get(run, {}).pop(key, None)
+        if running is not None:
+            running.cancel()
+            self._processes.get(assembly).stop_task(run, key)
+
+    def stop_run(self, run: str, assembly: str) -> None:
+        """Stop every task of a run that has settled."""
+        for key in list(self._running.get(run, {})):
+            self.stop(run, key, assembly)
+        self._running.pop(run, None)
+
+    def __len__(self) -> int:
+        return sum(len(running) for running in self._running.values())
+
+    async def _run(self, task: Task) -> None:
+        """Bring one task to its result; this is the root of its coroutine."""
+        result: host_wire.TaskDone | host_wire.TaskFailed
+        try:
+            result = await self._result(task)
+        except Exception as error:
+            log.exception("a task could not be asked for", extra={"run": task.run})
+            result = host_wire.TaskFailed(key=task.key, reason=f"{type(error).__name__}")
+        running = self._running.get(task.run, {})
+        running.pop(task.key, None)
+        if not running:
+            self._running.pop(task.run, None)
+        self._deliver(task, result)
+
+    async def _result(self, task: Task) -> host_wire.TaskDone | host_wire.TaskFailed:
+        request = {
+            "op": "task",
+            "run_id": task.run,
+            "workflow": task.workflow,
+            "key": task.key,
+            "machine": list(task.machine),
+            "slot": task.slot,
+            "input": json.loads(task.input),
+        }
+        strikes = 0
+        while True:
+            try:
+                reply, _ = await self._processes.get(task.assembly).task(request)
+            except LinkLost as lost:
+                # A process that was ended for a step that hung says nothing about the task.
+                strikes += 0 if lost.by_us else 1
+                if strikes < STRIKES:
+                    continue
+                reason = f"its process ended {STRIKES} times: {lost.reason}"
+                return host_wire.TaskFailed(key=task.key, reason=reason)
+            except frames.FrameError as bad:
+                return host_wire.TaskFailed(key=task.key, reason=str(bad))
+            return _result(task.key, reply)
+
+
+def _result(key: str, reply: object) -> host_wire.TaskDone | host_wire.TaskFailed:
+    """Return the event of a reply, under the key that the task was asked with."""
+    match reply:
+        case host_wire.TaskReturned():
+            try:
+                size = len(to_json(reply.output))
+            except Unfit as unfit:
+                return host_wire.TaskFailed(key=key, reason=f"its result was not kept: {unfit}")
+            if size > names.MAX_EVENT:
+                reason = f"its result has {size} bytes; the limit is {names.MAX_EVENT}"
+                return host_wire.TaskFailed(key=key, reason=reason)
+            return host_wire.TaskDone(key=key, output=reply.output)
+        case host_wire.TaskRaised():
+            return host_wire.TaskFailed(key=key, reason=reply.reason[:_LONGEST_REASON])
+        case host_wire.Broken() | host_wire.Refused():
+            return host_wire.TaskFailed(key=key, reason=reply.error[:_LONGEST_REASON])
+        case _:
+            return host_wire.TaskFailed(key=key, reason="its process answered something else")

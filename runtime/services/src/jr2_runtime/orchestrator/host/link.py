@@ -1,0 +1,172 @@
+"""One connection to one Assembly process: requests out, replies in, each with its number.
+
+A link ends once, for one reason, and then fails whatever still waits on it. It never comes back:
+`process` opens another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from jr2 import frames, host_wire
+
+OPEN_DEADLINE: Final = 10.0
+"""Seconds in which the supervisor must have started the process."""
+_REPLY: Final[TypeAdapter[Any]] = TypeAdapter(host_wire.Reply)
+_CREDENTIALS: Final = struct.Struct("3i")
+
+Answer = tuple[
+    host_wire.Loaded
+    | host_wire.Stepped
+    | host_wire.Refused
+    | host_wire.TaskReturned
+    | host_wire.TaskRaised
+    | host_wire.Broken,
+    bytes,
+]
+
+
+class AssemblyAway(Exception):
+    """The worker is not there, or it does not have the Assembly."""
+
+
+class LinkLost(Exception):
+    """The process ended, or it was ended, before it answered.
+
+    Args:
+        reason: a clause, such as `the Assembly process ended`.
+        by_us: the Orchestrator ended it, for something else that the process did.
+    """
+
+    def __init__(self, reason: str, *, by_us: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.by_us = by_us
+
+
+class Link:
+    """A connection whose process runs one Assembly; `serve` reads it until it ends."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._last = 0
+        self._lost: LinkLost | None = None
+
+    @property
+    def lost(self) -> LinkLost | None:
+        """Why the link ended; `None` while it is open."""
+        return self._lost
+
+    async def serve(self) -> LinkLost:
+        """Hand each reply to whoever asked for it; return why the link ended."""
+        try:
+            while self._lost is None:
+                received = await frames.read(self._reader)
+                if received is None:
+                    self.end("the Assembly process ended", by_us=False)
+                    break
+                header, body = received
+                self._hand_out(_REPLY.validate_python(header), body)
+        except (frames.FrameError, ValidationError, RecursionError):
+            self.end("the Assembly process sent something that is no reply", by_us=False)
+        except OSError:
+            self.end("the Assembly process ended", by_us=False)
+        finally:
+            self.end("the Orchestrator let go of the Assembly process", by_us=True)
+        assert self._lost is not None
+        return self._lost
+
+    def _hand_out(self, reply: Any, body: bytes) -> None:
+        waiting = self._waiting.pop(reply.id, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result((reply, body))
+
+    async def ask(self, request: dict[str, Any], body: bytes = b"") -> Answer:
+        """Send a request and return the reply to it; who is cancelled meanwhile drops the reply.
+
+        Args:
+            request: the fields of `host_wire.Request` but for `id`, as JSON data.
+            body: the frame's body.
+
+        Raises:
+            LinkLost: the link ended first.
+            frames.FrameError: the request is longer than a frame may be; nothing was sent.
+        """
+        if self._lost is not None:
+            raise self._lost
+        self._last += 1
+        number = self._last
+        frame = frames.encode({"id": number, **request}, body)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        try:
+            self._writer.write(frame)
+            return await future
+        finally:
+            self._waiting.pop(number, None)
+
+    def tell(self, request: dict[str, Any]) -> None:
+        """Send a request that has no reply of its own."""
+        if self._lost is None:
+            self._last += 1
+            self._writer.write(frames.encode({"id": self._last, **request}))
+
+    def end(self, reason: str, *, by_us: bool) -> None:
+        """Close the link; the supervisor kills the process when it sees that. Only once."""
+        if self._lost is not None:
+            return
+        self._lost = LinkLost(reason, by_us=by_us)
+        self._writer.transport.abort()
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(self._lost)
+                future.exception()  # whoever asked may be gone already
+        self._waiting.clear()
+
+
+async def open_link(path: str, worker_uid: int, assembly: str) -> Link:
+    """Have the supervisor start the process of an Assembly and return the link to it.
+
+    Args:
+        path: the supervisor's socket.
+        worker_uid: the only user id that may listen there.
+        assembly: 64 hex digits.
+
+    Raises:
+        AssemblyAway: nobody listens, somebody else does, or there is no such Assembly.
+    """
+    try:
+        async with asyncio.timeout(OPEN_DEADLINE):
+            reader, writer = await asyncio.open_unix_connection(path)
+    except (OSError, TimeoutError) as failed:
+        raise AssemblyAway(f"the worker is not there: {failed or 'no answer'}") from failed
+    opened = False
+    try:
+        connection: socket.socket = writer.get_extra_info("socket")
+        packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        uid = _CREDENTIALS.unpack(packed)[1]
+        if uid != worker_uid:
+            raise AssemblyAway(f"the worker's socket belongs to user {uid}, not {worker_uid}")
+        async with asyncio.timeout(OPEN_DEADLINE):
+            writer.write(frames.encode({"open": assembly}))
+            received = await frames.read(reader)
+        if received is None:
+            raise AssemblyAway("the worker closed the connection")
+        if received[0] != {"ok": True}:
+            raise AssemblyAway(f"the worker says: {str(received[0].get('error'))[:200]}")
+        opened = True
+    except (OSError, TimeoutError, frames.FrameError) as failed:
+        raise AssemblyAway(f"the worker does not answer: {failed or 'no answer'}") from failed
+    finally:
+        if not opened:
+            with contextlib.suppress(OSError):
+                writer.transport.abort()
+    return Link(reader, writer)

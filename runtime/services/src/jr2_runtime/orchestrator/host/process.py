@@ -1,0 +1,194 @@
+"""One Assembly's process, as long as somebody needs it: opened, loaded, and opened again.
+
+Steps go to it one at a time. So when it dies or does not answer in 2 s, the step that was asked is
+the one that did it: the process is ended, and the step is tried once more, alone, in a new one.
+After two strikes the run of that step faults. Tasks run beside the steps, any number of them.
+
+Source: design §4.4.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jr2 import host_wire
+
+from .link import Answer, AssemblyAway, Link, LinkLost
+
+LOAD_DEADLINE: Final = 60.0
+STEP_DEADLINE: Final = 2.0
+STRIKES: Final = 2
+FIRST_PAUSE: Final = 0.05
+LONGEST_PAUSE: Final = 5.0
+
+log = logging.getLogger("jr2.host")
+
+
+class StruckOut(Exception):
+    """A step ended its process, or did not answer, as often as it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why there is no process: `away` when the worker is not there, which may pass."""
+
+    text: str
+    away: bool
+
+
+class AssemblyProcess:
+    """The process of one Assembly.
+
+    Args:
+        assembly: 64 hex digits.
+        open_link: opens a link to a new process; raises `AssemblyAway`.
+        step_deadline: seconds in which a step must answer.
+    """
+
+    def __init__(
+        self,
+        assembly: str,
+        open_link: Callable[[str], Awaitable[Link]],
+        *,
+        step_deadline: float = STEP_DEADLINE,
+    ) -> None:
+        self.assembly = assembly
+        self._open_link = open_link
+        self._step_deadline = step_deadline
+        self._turn = asyncio.Lock()
+        self._link: Link | None = None
+        self._loaded: host_wire.Loaded | None = None
+        self._changed = asyncio.Condition()
+        self._problem: Problem | None = None
+
+    async def run(self) -> None:
+        """Keep a process there until cancelled; what cannot be opened is tried again."""
+        pause = FIRST_PAUSE
+        while True:
+            problem = await self._once()
+            if problem is None:
+                pause = FIRST_PAUSE
+                continue
+            async with self._changed:
+                self._problem = problem
+                self._changed.notify_all()
+            log.warning(
+                "no Assembly process",
+                extra={"assembly": self.assembly[:12], "reason": problem.text},
+            )
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    async def _once(self) -> Problem | None:
+        """Open, load and serve one process; return why it could not be, `None` when it could."""
+        try:
+            link = await self._open_link(self.assembly)
+        except AssemblyAway as away:
+            return Problem(str(away), away=True)
+        served = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(link.serve())
+                loaded = await self._load(link)
+                if isinstance(loaded, str):
+                    served = False
+                    link.end(loaded, by_us=True)
+                    problem = loaded
+                else:
+                    async with self._changed:
+                        self._link, self._loaded = link, loaded
+                        self._changed.notify_all()
+                lost = await serving
+        finally:
+            link.end("the Orchestrator let go of the Assembly process", by_us=True)
+            self._link = None
+        if not served:
+            return Problem(problem, away=False)
+        log.info(
+            "an Assembly process ended",
+            extra={"assembly": self.assembly[:12], "reason": lost.reason},
+        )
+        return None
+
+    async def _load(self, link: Link) -> host_wire.Loaded | str:
+        try:
+            async with asyncio.timeout(LOAD_DEADLINE):
+                reply, _ = await link.ask({"op": "load"})
+        except TimeoutError:
+            return f"it did not load within {LOAD_DEADLINE:g} s"
+        except LinkLost as lost:
+            return f"it did not load: {lost.reason}"
+        if isinstance(reply, host_wire.Broken):
+            return f"it did not load: {reply.error}"
+        if not isinstance(reply, host_wire.Loaded):
+            return "it did not load: the Assembly process answered something else"
+        return reply
+
+    async def first_load(self) -> host_wire.Loaded | Problem:
+        """Wait for the outcome of the first attempt, and of the next ones while it is away."""
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: (
+                    self._link is not None or (self._problem is not None and not self._problem.away)
+                )
+            )
+            if self._link is None:
+                assert self._problem is not None  # what was waited for
+                return self._problem
+            assert self._loaded is not None  # a link is kept only with what it loaded
+            return self._loaded
+
+    async def loaded(self) -> host_wire.Loaded:
+        """Wait for the process and return what it says of its Assembly."""
+        await self._ready()
+        assert self._loaded is not None  # a link is kept only with what it loaded
+        return self._loaded
+
+    async def _ready(self) -> Link:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._link is not None and self._link.lost is None)
+            assert self._link is not None  # what was waited for
+            return self._link
+
+    async def step(self, request: dict[str, Any], body: bytes) -> Answer:
+        """Ask for one step, alone; wait for the process when it is not there.
+
+        Raises:
+            StruckOut: the process ended or did not answer, twice.
+            frames.FrameError: the request is longer than a frame may be.
+        """
+        for strike in range(1, STRIKES + 1):
+            async with self._turn:
+                link = await self._ready()
+                try:
+                    async with asyncio.timeout(self._step_deadline):
+                        return await link.ask(request, body)
+                except TimeoutError:
+                    reason = f"it did not answer within {self._step_deadline:g} s"
+                    link.end(f"a step of the Assembly was ended: {reason}", by_us=True)
+                except LinkLost as lost:
+                    reason = lost.reason
+            log.warning(
+                "a step was lost",
+                extra={"assembly": self.assembly[:12], "reason": reason, "strike": strike},
+            )
+        raise StruckOut(f"the Machine's code was ended twice at this step: {reason}")
+
+    async def task(self, request: dict[str, Any]) -> Answer:
+        """Have a task run, and wait for its end, however long it takes.
+
+        Raises:
+            LinkLost: the process ended before the task did.
+            frames.FrameError: the request is longer than a frame may be.
+        """
+        link = await self._ready()
+        return await link.ask(request)
+
+    def stop_task(self, run: str, key: str) -> None:
+        """Tell the process that nobody waits for a task any more."""
+        if self._link is not None:
+            self._link.tell({"op": "stop_task", "run_id": run, "key": key})

@@ -1,0 +1,46 @@
+"""Logs are JSON lines on standard output; uvicorn's go the same way.
+
+A line has the time, the level, the logger, the message, and what was given as `extra`. Nothing
+here is handed a token: requests are not logged, and digests never leave `api.auth`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+_STANDARD: Final = frozenset(
+    vars(logging.makeLogRecord({})).keys() | {"message", "asctime", "color_message", "taskName"}
+)
+
+
+class JsonFormatter(logging.Formatter):
+    """One record as one line of JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line.update({k: v for k, v in vars(record).items() if k not in _STANDARD})
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+def install() -> None:
+    """Write every log of the program as JSON on standard output."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.INFO)
+    # Both log each request; a path tells which run somebody looks at, and nothing that we need.
+    logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -1,0 +1,252 @@
+"""The statements about runs, their tasks and their timers.
+
+Each function is one piece of a transaction. Those that change a run name the sequence number that
+they start from, and raise `Stale` when the row has moved on: so an event is consumed at most once,
+whatever was retried.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .rows import Live, Run, Settled, Stale, Task, Timer
+
+_SHOWN = "id, instance_id, workflow, assembly, shape, status, reason, seq, view"
+SETTLED_FOR_MS = 7 * 24 * 3600 * 1000
+"""A settled run is kept this long after its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What one step changed besides the snapshot; keys are unique within the run."""
+
+    started: tuple[Task, ...] = ()
+    stopped: tuple[str, ...] = ()
+    armed: tuple[Timer, ...] = ()
+    disarmed: tuple[str, ...] = ()
+
+
+def _run(row: Sequence[object]) -> Run:
+    return Run(
+        id=row[0],  # type: ignore[arg-type]  # STRICT tables give what they declare
+        instance_id=row[1],  # type: ignore[arg-type]
+        workflow=row[2],  # type: ignore[arg-type]
+        assembly=row[3],  # type: ignore[arg-type]
+        shape=row[4],  # type: ignore[arg-type]
+        status=row[5],  # type: ignore[arg-type]
+        reason=row[6],  # type: ignore[arg-type]
+        seq=row[7],  # type: ignore[arg-type]
+        view=row[8],  # type: ignore[arg-type]
+        snapshot=row[9] if len(row) > 9 else b"",  # type: ignore[arg-type]
+    )
+
+
+def insert(db: sqlite3.Connection, run: Run, changes: Changes, now: int) -> None:
+    """Record a new run after its first step.
+
+    Raises:
+        Stale: its Assembly is not held any more.
+    """
+    if db.execute("SELECT 1 FROM assemblies WHERE hash = ?", (run.assembly,)).fetchone() is None:
+        raise Stale(f"the Assembly {run.assembly[:12]} is not held any more")
+    db.execute(
+        f"INSERT INTO runs ({_SHOWN}, started_at, updated_at, snapshot)"  # noqa: S608 - a constant
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            run.id,
+            run.instance_id,
+            run.workflow,
+            run.assembly,
+            run.shape,
+            run.status,
+            run.reason,
+            run.seq,
+            run.view,
+            now,
+            now,
+            run.snapshot,
+        ),
+    )
+    _apply(db, run.id, run.status, changes)
+
+
+def commit_step(
+    db: sqlite3.Connection,
+    run: Run,
+    changes: Changes,
+    now: int,
+    *,
+    consumed_task: str | None = None,
+    consumed_timer: str | None = None,
+) -> None:
+    """Record one step of a run: `run` is the row after it, with the next sequence number.
+
+    Raises:
+        Stale: the run settled or moved on, or the task or timer was consumed before.
+    """
+    changed = db.execute(
+        "UPDATE runs SET status = ?, reason = ?, seq = ?, view = ?, snapshot = ?, updated_at = ?"
+        " WHERE id = ? AND seq = ? AND status = 'live'",
+        (
+            run.status,
+            run.reason,
+            run.seq,
+            run.view,
+            run.snapshot,
+            now,
+            run.id,
+            run.seq - 1,
+        ),
+    )
+    if changed.rowcount != 1:
+        raise Stale(f"run {run.id} moved on")
+    for table, key in (("tasks", consumed_task), ("timers", consumed_timer)):
+        if key is not None and not _delete(db, table, run.id, key):
+            raise Stale(f"run {run.id} has consumed {key} already")
+    _apply(db, run.id, run.status, changes)
+
+
+def settle(
+    db: sqlite3.Connection, run: str, status: Settled, reason: str | None, now: int
+) -> Run | None:
+    """End a live run where it stands, with its tasks and timers; `None` when it is not live."""
+    changed = db.execute(
+        "UPDATE runs SET status = ?, reason = ?, seq = seq + 1, updated_at = ?"  # noqa: S608
+        " WHERE id = ? AND status = 'live' RETURNING " + _SHOWN,
+        (status, reason, now, run),
+    ).fetchall()
+    if not changed:
+        return None
+    _apply(db, run, status, Changes())
+    return _run(changed[0])
+
+
+def consume(db: sqlite3.Connection, run: str, *, task: str | None, timer: str | None) -> None:
+    """Forget a task or a timer whose event the Machine has no use for."""
+    for table, key in (("tasks", task), ("timers", timer)):
+        if key is not None:
+            _delete(db, table, run, key)
+
+
+def _delete(db: sqlite3.Connection, table: str, run: str, key: str) -> bool:
+    statement = f"DELETE FROM {table} WHERE run = ? AND key = ?"  # noqa: S608 - a constant
+    return db.execute(statement, (run, key)).rowcount == 1
+
+
+def _apply(db: sqlite3.Connection, run: str, status: Live | Settled, changes: Changes) -> None:
+    if status != "live":
+        db.execute("DELETE FROM tasks WHERE run = ?", (run,))
+        db.execute("DELETE FROM timers WHERE run = ?", (run,))
+        return
+    for key in changes.stopped:
+        _delete(db, "tasks", run, key)
+    for key in changes.disarmed:
+        _delete(db, "timers", run, key)
+    db.executemany(
+        "INSERT OR REPLACE INTO tasks (run, key, machine, slot, input) VALUES (?, ?, ?, ?, ?)",
+        [
+            (run, task.key, json.dumps(task.machine), task.slot, task.input)
+            for task in changes.started
+        ],
+    )
+    db.executemany(
+        "INSERT OR REPLACE INTO timers (run, key, due_at) VALUES (?, ?, ?)",
+        [(run, timer.key, timer.due_at) for timer in changes.armed],
+    )
+
+
+def read(db: sqlite3.Connection, run: str) -> Run | None:
+    """Return one run with its snapshot."""
+    row = db.execute(
+        f"SELECT {_SHOWN}, snapshot FROM runs WHERE id = ?",  # noqa: S608 - a constant
+        (run,),
+    ).fetchone()
+    return None if row is None else _run(row)
+
+
+def read_shown(db: sqlite3.Connection, run: str) -> Run | None:
+    """Return one run without its snapshot."""
+    row = db.execute(f"SELECT {_SHOWN} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608
+    return None if row is None else _run(row)
+
+
+def live(db: sqlite3.Connection, workflow: str | None = None) -> list[Run]:
+    """Return the live runs in the order of their start, without snapshots."""
+    where = "status = 'live'" if workflow is None else "status = 'live' AND workflow = ?"
+    rows = db.execute(
+        f"SELECT {_SHOWN} FROM runs WHERE {where} ORDER BY started_at, id",  # noqa: S608
+        () if workflow is None else (workflow,),
+    )
+    return [_run(row) for row in rows]
+
+
+def by_prefix(db: sqlite3.Connection, prefix: str, limit: int) -> list[str]:
+    """Return up to `limit` run ids, live or settled, that start with `prefix`, sorted.
+
+    A run id is a UUID in lower case, so the range from the prefix to the prefix with the highest
+    character behind it holds them all, and nothing in the prefix is a pattern.
+    """
+    rows = db.execute(
+        "SELECT id FROM runs WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+        (prefix, prefix + "\U0010ffff", limit),
+    )
+    return [row[0] for row in rows]
+
+
+def held_by(db: sqlite3.Connection) -> dict[str, list[str]]:
+    """Return the ids of the live runs of each Assembly that has some."""
+    held: dict[str, list[str]] = {}
+    for assembly, run in db.execute(
+        "SELECT assembly, id FROM runs WHERE status = 'live' ORDER BY started_at, id"
+    ):
+        held.setdefault(assembly, []).append(run)
+    return held
+
+
+def unfinished(db: sqlite3.Connection, assembly: str) -> list[Task]:
+    """Return every task of the live runs of an Assembly."""
+    rows = db.execute(
+        "SELECT t.run, t.key, t.machine, t.slot, t.input, r.workflow FROM tasks t"
+        " JOIN runs r ON r.id = t.run WHERE r.assembly = ? AND r.status = 'live'",
+        (assembly,),
+    )
+    return [
+        Task(
+            run=row[0],
+            key=row[1],
+            machine=tuple(json.loads(row[2])),
+            slot=row[3],
+            input=row[4],
+            workflow=row[5],
+            assembly=assembly,
+        )
+        for row in rows
+    ]
+
+
+def due(
+    db: sqlite3.Connection, now: int, kit_version: str, limit: int
+) -> tuple[list[Timer], int | None]:
+    """Return the timers that are due, most overdue first, and the next due time after `now`.
+
+    Timers of runs whose Assembly this program cannot load are left alone.
+    """
+    rows = db.execute(
+        "SELECT t.run, t.key, t.due_at FROM timers t JOIN runs r ON r.id = t.run"
+        " JOIN assemblies a ON a.hash = r.assembly"
+        " WHERE t.due_at <= ? AND a.kit_version = ? ORDER BY t.due_at LIMIT ?",
+        (now, kit_version, limit),
+    )
+    timers = [Timer(run=row[0], key=row[1], due_at=row[2]) for row in rows]
+    (following,) = db.execute("SELECT min(due_at) FROM timers WHERE due_at > ?", (now,)).fetchone()
+    return timers, following
+
+
+def sweep(db: sqlite3.Connection, now: int) -> int:
+    """Delete what settled more than seven days ago; return how many runs that were."""
+    return db.execute(
+        "DELETE FROM runs WHERE status <> 'live' AND updated_at < ?", (now - SETTLED_FOR_MS,)
+    ).rowcount
