@@ -1,0 +1,74 @@
+"""Name what others changed, before it is healed.
+
+A field that jr2 applied and that another manager owns now was changed by hand, or by another
+program; so was an object that is gone while the rest of its part stands, and everything that
+`nothing_more` finds. What the Instance or the Kit changed is no drift and is not named here. A
+value is never shown: it may be a secret.
+
+Source: design §5.2 (Nothing more), seed 000 (the pods prove that the cluster is correct).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from jr2 import names
+
+from .closed_list import DEPLOYMENT
+from .derived.live import LiveObjects, ObjectKey
+from .derived.more import More
+from .derived.proof import Difference
+
+_ORCHESTRATOR = (DEPLOYMENT.kind, names.ORCHESTRATOR)
+_OPERATOR = (DEPLOYMENT.kind, names.OPERATOR)
+
+
+def drift_lines(
+    found: Iterable[Difference], more: Sequence[More], live: LiveObjects, *, namespace: str
+) -> tuple[str, ...]:
+    """Return one line for each thing that somebody else changed.
+
+    Args:
+        found: what differs from the plan.
+        more: what is more than the plan.
+        live: the objects of the cluster; they tell a part that stood from one that is new.
+        namespace: the Instance's namespace.
+    """
+    stood = {(key.kind, key.name) for key in live}
+    lines: list[str] = []
+    for difference in found:
+        key = difference.key
+        if key is None:
+            continue
+        part = _ORCHESTRATOR if key.namespace == namespace else _OPERATOR
+        if difference.operation == "create" and key not in live:
+            if part in stood or ((key.kind, key.name) == part and _part_stood(key, live)):
+                lines.append(f"drift: {_named(key)} is gone — made again{_renewed(key)}")
+        elif difference.operation == "update":
+            lines += [
+                f"drift: {_named(key)}: {change.path} was changed by "
+                f"{', '.join(change.by)} — set back"
+                for change in difference.fields
+                if change.by
+            ]
+    lines += [f"drift: {_named(item.key)}: {item} — taken away" for item in more]
+    return tuple(lines)
+
+
+def _part_stood(key: ObjectKey, live: LiveObjects) -> bool:
+    """Say whether a missing Deployment stood before: the account of its pods is still there."""
+    return any(
+        other.kind == "ServiceAccount"
+        and other.name == key.name
+        and other.namespace == key.namespace
+        for other in live
+    )
+
+
+def _renewed(key: ObjectKey) -> str:
+    return ", with new values" if key.name == names.INSTANCE_SECRET else ""
+
+
+def _named(key: ObjectKey) -> str:
+    where = f" in {key.namespace}" if key.namespace else ""
+    return f"{key.kind} {key.name}{where}"

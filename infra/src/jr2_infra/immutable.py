@@ -1,0 +1,76 @@
+"""Fields that the API server never changes: what an existing object must have, or go.
+
+An object that holds no data is deleted and made again; a claim holds the runs of the Instance, so
+it is never deleted, and what cannot be changed about it is refused.
+
+Source: design §5.3 (Immutable fields).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jr2 import quantity
+from jr2.errors import Refusal
+
+from .derived.live import LiveObject
+
+_FIELDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "Deployment": (("spec", "selector"),),
+    "RoleBinding": (("roleRef",),),
+    "ClusterRoleBinding": (("roleRef",),),
+    "PriorityClass": (("value",), ("preemptionPolicy",)),
+    "Secret": (("type",),),
+}
+
+
+def reason_to_recreate(wanted: Mapping[str, Any], live: LiveObject) -> str | None:
+    """Return which immutable field differs on an object that may be deleted and made again."""
+    for path in _FIELDS.get(wanted["kind"], ()):
+        if _at(wanted, path) != _at(live, path):
+            return ".".join(path)
+    if wanted["kind"] == "Service" and _at(live, ("spec", "clusterIP")) == "None":
+        return "spec.clusterIP"
+    if wanted["kind"] in {"Secret", "ConfigMap"} and live.get("immutable"):
+        return "immutable"
+    return None
+
+
+def claim_size(wanted: str, live: LiveObject | None) -> str:
+    """Return the size that a claim asks for: a claim that was made larger keeps its size.
+
+    Args:
+        wanted: what a new claim asks for.
+        live: the claim that exists.
+    """
+    held = _at(live or {}, ("spec", "resources", "requests", "storage"))
+    if isinstance(held, str) and quantity.parse(held) > quantity.parse(wanted):
+        return held
+    return wanted
+
+
+def check_claim(wanted: Mapping[str, Any], live: LiveObject | None) -> None:
+    """Refuse a claim whose fixed fields are not the wanted ones.
+
+    Raises:
+        Refusal: its access modes differ; it holds the runs, so it is not deleted.
+    """
+    if live is None:
+        return
+    modes, held = _at(wanted, ("spec", "accessModes")), _at(live, ("spec", "accessModes"))
+    if modes != held:
+        metadata = live["metadata"]
+        raise Refusal(
+            f'PersistentVolumeClaim "{metadata["name"]}" in namespace "{metadata["namespace"]}" '
+            f"has the access modes {', '.join(held or [])}, and jr2 needs {', '.join(modes)}; they "
+            "cannot be changed, and the claim holds the runs of this Instance — move its data, "
+            "delete the claim, and run `jr2 up` again. Nothing was applied."
+        )
+
+
+def _at(obj: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    found: Any = obj
+    for step in path:
+        found = found.get(step) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,254 @@
+"""Facts become a plan: the whole program of one converge, and what is said before it runs.
+
+The plan is pure. It decides what is left out, what is deleted and made again, which steps stand
+as they should and need nothing, and it names what others changed. With no difference left the
+cluster is proved to be as the plan wants it, and the engine is not started.
+
+Dependencies give the order of the seeds: images → preflight → operator → Secrets and Orchestrator
+→ parts → publish.
+
+Source: design §5.1–5.4, spec/converge.md §4–6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from . import closed_list, drift, immutable
+from .components import images
+from .components.secrets import InstanceValues
+from .derived import (
+    Difference,
+    LiveObject,
+    LiveObjects,
+    More,
+    ObjectKey,
+    differences,
+    healing,
+    key_of,
+    nothing_more,
+    settled,
+)
+from .facts.cluster import ClusterFacts
+from .facts.images import ImageFacts
+from .graph import Graph, Resource
+from .objects import Objects, Wants, operator_choice
+from .resources import Component, DynamicResource, KubernetesResource, Program
+
+PROJECT: Final = "jr2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvergePlan:
+    """One converge, decided.
+
+    Args:
+        program: everything that it declares.
+        live: the live objects that it may compare, heal or delete.
+        surplus: those of them that the program no longer holds.
+        lines: what is said about parts that are left out.
+        drift: what others changed, one line each.
+        differences: what the engine would change; empty proves the cluster.
+        writes_shared: whether an object that Instances share would be written.
+        images_digest: the digest of `images.json`.
+        held_digest: the digest of `held.json`.
+    """
+
+    program: Program
+    live: LiveObjects = field(repr=False)
+    surplus: tuple[LiveObject, ...] = field(repr=False)
+    lines: tuple[str, ...]
+    drift: tuple[str, ...]
+    differences: tuple[Difference, ...]
+    writes_shared: bool
+    images_digest: str
+    held_digest: str
+
+    @property
+    def is_proved(self) -> bool:
+        """The cluster is as the program wants it."""
+        return not self.differences
+
+    def standing_lines(self) -> tuple[str, ...]:
+        """Return the lines of a converge that changes nothing, in the order of the program."""
+        announced: set[str] = set()
+        parts = {component.name: component for component in self.program.components}
+        lines: list[str] = []
+        for resource in self.program.resources:
+            if resource.component not in announced:
+                announced.add(resource.component)
+                lines += parts[resource.component].announce
+            if isinstance(resource, DynamicResource):
+                lines += resource.unchanged
+        return tuple(lines)
+
+
+def make_plan(
+    wants: Wants,
+    cluster: ClusterFacts,
+    *,
+    cluster_uid: str,
+    node_images: Sequence[ImageFacts],
+    minted: InstanceValues,
+) -> ConvergePlan:
+    """Decide one converge.
+
+    Args:
+        wants: what the Instance wants.
+        cluster: what the cluster holds.
+        cluster_uid: the uid of `kube-system`.
+        node_images: the imported Kit images; empty when they are pulled.
+        minted: new values for Secrets that lack one, made once for each run.
+
+    Raises:
+        StepFailed: a value of the Instance's Secret is of no use.
+        Refusal: the claim of the Orchestrator cannot be what it must be.
+    """
+    shared = operator_choice(wants, cluster.live)
+    objects = Objects.build(wants, cluster.live, minted, shared)
+    declared = [key_of(resource.object) for resource in objects.all()]
+    governed = closed_list.governed(
+        cluster.live, namespace=wants.place.namespace, declared=frozenset(declared)
+    )
+    recreated = {
+        key_of(resource.object): reason
+        for resource in objects.all()
+        if (reason := _recreate(resource, governed))
+    }
+    live = {key: obj for key, obj in governed.items() if key not in recreated}
+    surplus = tuple(obj for key, obj in live.items() if key not in set(declared))
+    more = _more(objects.all(), live)
+    bare = settled(_program(wants, cluster_uid, (), objects.all()), live)
+    changed = {item.resource for item in differences(bare, live)} | {
+        resource.name for resource in objects.all() if key_of(resource.object) in more
+    }
+    graph = Graph(wants, cluster, shared, objects, node_images, changed)
+    healings = _healings(objects.all(), governed, more, recreated)
+    components, resources = graph.declare(healings)
+    program = settled(_program(wants, cluster_uid, components, resources), live)
+    found = tuple(differences(program, live, surplus))
+    said = drift.drift_lines(
+        found,
+        [item for items in more.values() for item in items],
+        governed,
+        namespace=wants.place.namespace,
+    )
+    return ConvergePlan(
+        program=program,
+        live=live,
+        surplus=surplus,
+        lines=shared.lines,
+        drift=(*said, *_recreation_lines(recreated)),
+        differences=found,
+        writes_shared=_writes_shared(program, found, wants.place.namespace),
+        images_digest=images.text_digest(objects.images_json),
+        held_digest=images.text_digest(objects.held_json),
+    )
+
+
+def _recreate(resource: KubernetesResource, live: LiveObjects) -> str | None:
+    found = live.get(key_of(resource.object))
+    return None if found is None else immutable.reason_to_recreate(resource.object, found)
+
+
+def _more(
+    resources: Sequence[KubernetesResource], live: LiveObjects
+) -> dict[ObjectKey, list[More]]:
+    found: dict[ObjectKey, list[More]] = {}
+    for resource in resources:
+        key = key_of(resource.object)
+        items = nothing_more(resource.object, live[key]) if key in live else []
+        if items:
+            found[key] = items
+    return found
+
+
+def _healings(
+    resources: Sequence[KubernetesResource],
+    live: LiveObjects,
+    more: Mapping[ObjectKey, Sequence[More]],
+    recreated: Mapping[ObjectKey, str],
+) -> dict[str, DynamicResource]:
+    """Return the step that comes before an object of which something must go, by its name."""
+    found: dict[str, DynamicResource] = {}
+    for resource in resources:
+        key = key_of(resource.object)
+        if key in recreated:
+            metadata = live[key]["metadata"]
+            inputs = {"what": f"the whole object: {recreated[key]} cannot be changed"}
+            inputs |= {"uid": str(metadata["uid"]), "patch": ""}
+        elif key in more:
+            inputs = {
+                "what": "; ".join(str(item) for item in more[key]),
+                "patch": json.dumps(healing(live[key], more[key])),
+                "generation": str(live[key]["metadata"].get("generation", "")),
+            }
+        else:
+            continue
+        kind = closed_list.Kind(key.api_version, key.kind, _plural(key))
+        found[resource.name] = DynamicResource(
+            name=f"nothing-more-{resource.name}",
+            kind="NothingMore",
+            inputs={
+                "object": f"{key.kind} {key.name}",
+                "path": kind.path(key.namespace, key.name),
+                **inputs,
+            },
+            derived=None,
+            component=resource.component,
+        )
+    return found
+
+
+def _plural(key: ObjectKey) -> str:
+    listed = (
+        *closed_list.INSTANCE_OBJECTS,
+        *closed_list.SYSTEM_OBJECTS,
+        *closed_list.CLUSTER_OBJECTS,
+    )
+    return next(kind.plural for kind, _ in listed if kind.kind == key.kind)
+
+
+def _recreation_lines(recreated: Mapping[ObjectKey, str]) -> tuple[str, ...]:
+    return tuple(
+        f"drift: {key.kind} {key.name}: {reason} is not what jr2 needs and cannot be changed — "
+        "deleted and made again"
+        for key, reason in recreated.items()
+    )
+
+
+def _writes_shared(program: Program, found: Sequence[Difference], own: str) -> bool:
+    """Say whether a difference is one of an object outside the Instance's namespace."""
+    shared_steps = {
+        resource.name
+        for resource in program.resources
+        if isinstance(resource, DynamicResource)
+        and resource.kind == "NothingMore"
+        and resource.component in {"operator", "priority-classes"}
+    }
+    return any(
+        item.resource in shared_steps
+        or (
+            item.key is not None
+            and item.key.namespace != own
+            and (item.key.kind, item.key.name) != ("Namespace", own)
+        )
+        for item in found
+    )
+
+
+def _program(
+    wants: Wants,
+    cluster_uid: str,
+    components: Sequence[Component],
+    resources: Sequence[Resource],
+) -> Program:
+    return Program(
+        project=PROJECT,
+        stack=f"{wants.place.instance}.{cluster_uid[:12]}",
+        components=tuple(components),
+        resources=tuple(resources),
+    )

@@ -1,0 +1,293 @@
+"""The rules that the cluster must meet before anything is applied, in the order of the steps.
+
+Each function takes facts and says one of three things: go on, what to ask a person, or the
+refusal. None of them reads or writes.
+
+Source: seed 001 (Rules), spec/converge.md §4 steps 5–8, §6.1 and §7.3; design §5.1 and §7.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jr2 import names
+from jr2.errors import Jr2Error, Refusal, StepFailed
+
+from . import versions
+
+ABORTED: Final = "aborted — nothing was changed"
+
+
+class Ownership(enum.Enum):
+    """What a namespace says about who owns it."""
+
+    OURS = "ours"
+    ABSENT = "absent"
+    UNLABELLED = "unlabelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an Instance converges.
+
+    Args:
+        instance: its name.
+        context: the kubectl context.
+        namespace: its namespace.
+    """
+
+    instance: str
+    context: str
+    namespace: str
+
+
+def check_version(place: Place, version: str) -> None:
+    """Refuse a cluster that is too old.
+
+    Args:
+        place: where.
+        version: what the API server says, such as `v1.36.3`.
+
+    Raises:
+        Refusal: the version is earlier than the minimum.
+    """
+    release = versions.kubernetes_release(version)
+    if release is not None and release >= names.MINIMUM_KUBERNETES:
+        return
+    minimum = ".".join(str(part) for part in names.MINIMUM_KUBERNETES)
+    raise Refusal(
+        f"{place.context} runs Kubernetes {version.removeprefix('v')}; jr2 needs Kubernetes "
+        f"{minimum} or newer (every Sandbox mounts jr2's runtime as an image volume, ADR-0037). "
+        "Nothing was applied."
+    )
+
+
+def ownership(place: Place, namespace: Mapping[str, Any] | None) -> Ownership:
+    """Say who owns the namespace.
+
+    Args:
+        place: where.
+        namespace: the Namespace as the API gave it, or `None` when there is none.
+
+    Raises:
+        Refusal: it belongs to another Instance, or it is being deleted.
+    """
+    if namespace is None:
+        return Ownership.ABSENT
+    owner = (namespace["metadata"].get("labels") or {}).get(names.LABEL_INSTANCE)
+    if owner is not None and owner != place.instance:
+        raise Refusal(
+            f'namespace "{place.namespace}" on {place.context} belongs to another instance '
+            f'("{owner}")\n  pick a different namespace (-n) or context (--context)'
+        )
+    if (namespace.get("status") or {}).get("phase") == "Terminating":
+        raise Refusal(terminating_text(place, namespace) + "\nNothing was applied.")
+    return Ownership.UNLABELLED if owner is None else Ownership.OURS
+
+
+def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:
+    """Return what is said of a namespace that is being deleted: what still holds it, and where."""
+    lines = [f'namespace "{place.namespace}" on {place.context} is being deleted, and is held:']
+    for condition in (namespace.get("status") or {}).get("conditions") or []:
+        if condition.get("status") == "True":
+            lines.append(f"  {condition.get('type')}: {condition.get('message')}")
+    if len(lines) == 1:
+        lines.append("  the API server does not say by what")
+    lines.append(f"  see: kubectl get namespace {place.namespace} -o yaml")
+    return "\n".join(lines)
+
+
+def first_contact(place: Place, owned: Ownership) -> str | None:
+    """Return the question before a namespace is used for the first time; `None` when it is ours."""
+    if owned is Ownership.OURS:
+        return None
+    action = (
+        f'create namespace "{place.namespace}"'
+        if owned is Ownership.ABSENT
+        else f'adopt existing namespace "{place.namespace}"'
+    )
+    return (
+        f'first contact: deploy instance "{place.instance}" to context {place.context} ({action})?'
+    )
+
+
+def drops_pod_resources(place: Place, version: str) -> Refusal:
+    """Return the refusal of a cluster that does not keep pod-level resources."""
+    return Refusal(
+        f"{place.context} (Kubernetes {version.removeprefix('v')}) drops pod-level resources — the "
+        "PodLevelResources feature gate is off, and a Workspace's Size cannot hold (ADR-0060). "
+        "Enable the gate on the API server and kubelets. The namespace was created; nothing else "
+        "was applied."
+    )
+
+
+def unconfirmed_pod_resources(place: Place, error: str) -> str:
+    """Return the warning of a probe that gave no answer."""
+    return f"warning: could not confirm pod-level resources on {place.context}: {error}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platforms:
+    """The platforms that images are needed for, and the lines that say so."""
+
+    platforms: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def platforms(configured: Sequence[str] | None, nodes: Sequence[Mapping[str, Any]]) -> Platforms:
+    """Decide the platforms.
+
+    Args:
+        configured: `platforms` of the config; the nodes are not looked at when it is set.
+        nodes: the nodes of the cluster.
+
+    Raises:
+        StepFailed: none of them is a platform of the Kit, or the config names another one.
+    """
+    if configured is not None:
+        foreign = [item for item in configured if item not in names.KIT_PLATFORMS]
+        if foreign or not configured:
+            raise _no_platform(f"`platforms` names {', '.join(foreign) or 'nothing'}")
+        chosen = tuple(dict.fromkeys(configured))
+        return Platforms(
+            platforms=chosen,
+            lines=(f"platforms: {', '.join(chosen)} (from `platforms` in {names.CONFIG_FILE})",),
+        )
+    found: dict[str, int] = {}
+    for node in nodes:
+        if _is_schedulable(node):
+            info = (node.get("status") or {}).get("nodeInfo") or {}
+            platform = f"{info.get('operatingSystem', 'linux')}/{info.get('architecture', '?')}"
+            found[platform] = found.get(platform, 0) + 1
+    usable = tuple(item for item in names.KIT_PLATFORMS if item in found)
+    if not usable:
+        reported = ", ".join(sorted(found)) or "none"
+        raise _no_platform(f"this cluster's schedulable nodes report {reported}")
+    count = sum(found[item] for item in usable)
+    lines = [f"platforms: {', '.join(usable)} (from {count} schedulable node(s))"]
+    lines += [
+        f"platforms: skipped {item} ({number} node(s)) — the kit releases no image for it"
+        for item, number in sorted(found.items())
+        if item not in usable
+    ]
+    return Platforms(platforms=usable, lines=tuple(lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitRefs:
+    """The Kit images of this converge.
+
+    Args:
+        orchestrator: the ref of the Orchestrator's image.
+        operator: the ref of the operator's image.
+        harness: the ref of the Harness image; `None` where there is none.
+        line: what is said about them.
+        imported: whether they are imported into the nodes instead of pulled.
+    """
+
+    orchestrator: str
+    operator: str
+    harness: str | None
+    line: str
+    imported: bool
+
+
+def released_images(kit_version: str, kit_registry: str | None) -> KitRefs:
+    """Return the images that the nodes pull.
+
+    Args:
+        kit_version: the Kit version of the Instance.
+        kit_registry: the mirror that the config names.
+
+    Raises:
+        Refusal: no images are released for a development version.
+    """
+    if ".dev" in kit_version and kit_registry is None:
+        raise Refusal(
+            f"no Kit images are released for the development version {kit_version} — set "
+            f"`kit_registry` in {names.CONFIG_FILE} to a registry that holds them, or pin a "
+            "released version. Nothing was applied."
+        )
+    home = (kit_registry or names.KIT_HOME).rstrip("/")
+    return KitRefs(
+        orchestrator=f"{home}/{names.IMAGE_ORCHESTRATOR}:{kit_version}",
+        operator=f"{home}/{names.IMAGE_OPERATOR}:{kit_version}",
+        harness=f"{home}/{names.IMAGE_HARNESS}:{kit_version}",
+        line=(
+            f"images: installed kit — the published v{kit_version} Harness, operator and "
+            f"Orchestrator, pulled from {home}{' (kit_registry)' if kit_registry else ''}"
+        ),
+        imported=False,
+    )
+
+
+def checkout_refs(place: Place, *, orchestrator: str, operator: str, checkout: str) -> KitRefs:
+    """Return the images of a checkout, which `jr2 up` delivers itself."""
+    return KitRefs(
+        orchestrator=orchestrator,
+        operator=operator,
+        harness=None,
+        line=(
+            f"images: checkout kit — the operator and Orchestrator of {checkout}, imported into "
+            f"the nodes of {place.context}"
+        ),
+        imported=True,
+    )
+
+
+def check_delivery(
+    place: Place, *, server: str, local_server: str | None, registry: str | None
+) -> Jr2Error | None:
+    """Return why images cannot be delivered to a cluster, or `None`.
+
+    Args:
+        place: where.
+        server: the address of the context's API server.
+        local_server: the address of the local cluster that runs, or `None`.
+        registry: `registry` of the config.
+    """
+    if place.context == names.LOCAL_CONTEXT and local_server == server:
+        return None
+    if place.context == names.LOCAL_CONTEXT:
+        return StepFailed(
+            f"context {place.context} points at {server}, and that is not the local cluster of "
+            "this machine — `jr2 cluster status` shows its address, and `jr2 cluster start` "
+            "starts it"
+        )
+    if registry is None and not place.context.startswith(names.KIND_PREFIX):
+        return StepFailed(
+            f"context {place.context} is not a kind cluster and no `registry` is configured — set "
+            f"`registry` in {names.CONFIG_FILE} (from env) so the image can be pushed (ADR-0019)"
+        )
+    return StepFailed(
+        "the Kit images of a checkout are delivered to the local cluster of this machine only "
+        f"(`jr2 cluster create`), not to context {place.context}"
+    )
+
+
+def not_built(ref: str, checkout: str) -> StepFailed:
+    """Return the error of Kit images that were not built yet."""
+    return StepFailed(
+        f"the Kit images of this checkout are not built ({ref}) — run "
+        f"{checkout}/scripts/build-kit-images, then re-run `jr2 up`"
+    )
+
+
+def _no_platform(what: str) -> StepFailed:
+    return StepFailed(
+        f"{what} — the kit releases images for {', '.join(names.KIT_PLATFORMS)} and nothing else, "
+        "so an image built for anything else could not be joined by a Kit image in the same pod. "
+        f"Set `platforms` in {names.CONFIG_FILE} (docker platform strings, e.g. "
+        '"linux/arm64") to name the set to build for.'
+    )
+
+
+def _is_schedulable(node: Mapping[str, Any]) -> bool:
+    """Say whether a pod without tolerations can be placed on a node."""
+    spec = node.get("spec") or {}
+    return not spec.get("unschedulable") and not any(
+        taint.get("effect") in {"NoSchedule", "NoExecute"} for taint in spec.get("taints") or []
+    )

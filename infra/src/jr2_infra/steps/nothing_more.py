@@ -1,0 +1,94 @@
+"""Take away what another manager added, or delete an object that cannot be what it must be.
+
+A patch holds for the one resourceVersion that was seen. The status of a workload moves that version
+without touching what was judged: while the generation stands, the patch is tried again with the
+version of the moment. Any other change ends the step, and the next run judges anew.
+
+Source: design §5.2 (Nothing more) and §5.3 (Immutable fields).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from jr2.errors import StepFailed
+
+from ..api import Api, ApiError
+from .surroundings import Surroundings
+
+_TRIES: Final = 10
+_GONE_SECONDS: Final = 60.0
+
+
+def take_away(
+    inputs: Mapping[str, str],
+    around: Surroundings,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Heal one object.
+
+    Raises:
+        StepFailed: the object changed since it was judged, or the API server refused.
+    """
+    around.check_lease()
+    try:
+        if inputs["patch"]:
+            _patch(inputs, around.api)
+        else:
+            _delete(inputs, around.api, sleep, clock)
+    except ApiError as error:
+        raise StepFailed(f"cannot heal {inputs['object']}: {error.message}") from error
+
+
+def _patch(inputs: Mapping[str, str], api: Api) -> None:
+    operations: list[dict[str, Any]] = json.loads(inputs["patch"])
+    for _ in range(_TRIES):
+        try:
+            api.json_patch(inputs["path"], operations)
+            return
+        except ApiError as error:
+            if error.status not in (409, 422):
+                raise
+            live = api.get(inputs["path"])
+            if live is None:
+                return
+            version = live["metadata"]["resourceVersion"]
+            generation = str(live["metadata"].get("generation", ""))
+            if (
+                not generation
+                or generation != inputs["generation"]
+                or version == operations[0]["value"]
+            ):
+                raise _changed(inputs) from error
+            operations = [{**operations[0], "value": version}, *operations[1:]]
+    raise _changed(inputs)
+
+
+def _delete(
+    inputs: Mapping[str, str],
+    api: Api,
+    sleep: Callable[[float], None],
+    clock: Callable[[], float],
+) -> None:
+    api.delete(inputs["path"], uid=inputs["uid"])
+    until = clock() + _GONE_SECONDS
+    while True:
+        live = api.get(inputs["path"])
+        if live is None or live["metadata"].get("uid") != inputs["uid"]:
+            return
+        if clock() > until:
+            raise StepFailed(
+                f"{inputs['object']} was deleted and is still there after {_GONE_SECONDS:.0f}s"
+            )
+        sleep(0.2)
+
+
+def _changed(inputs: Mapping[str, str]) -> StepFailed:
+    return StepFailed(
+        f"{inputs['object']} was changed while it was being healed — run `jr2 up` again"
+    )

@@ -1,0 +1,69 @@
+"""What is rolled out, and how a `Rollout` step names it.
+
+Source: spec/converge.md §6.3 and §6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jr2 import names
+
+from .facts.images import ImageFacts
+from .objects import Wants
+from .rollout.decide import Workload
+
+
+def orchestrator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Workload:
+    """Return what is rolled out for the Orchestrator."""
+    return Workload(
+        layer="orchestrator",
+        name=names.ORCHESTRATOR,
+        namespace=wants.place.namespace,
+        selector=f"{names.LABEL_APP}={names.ORCHESTRATOR}",
+        image=wants.refs.orchestrator,
+        digest=_digest_of(wants.refs.orchestrator, node_images),
+    )
+
+
+def operator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Workload:
+    """Return what is rolled out for the operator."""
+    return Workload(
+        layer="operator",
+        name=names.OPERATOR,
+        namespace=names.SYSTEM_NAMESPACE,
+        selector=f"{names.LABEL_CONTROL_PLANE}={names.CONTROL_PLANE}",
+        image=wants.refs.operator,
+        digest=_digest_of(wants.refs.operator, node_images),
+    )
+
+
+def workload_inputs(workload: Workload) -> dict[str, str]:
+    """Return the inputs of a `Rollout` step."""
+    inputs = {
+        "layer": workload.layer,
+        "part": workload.name,
+        "namespace": workload.namespace,
+        "selector": workload.selector,
+        "image": workload.image,
+    }
+    if workload.digest:
+        inputs["digest"] = workload.digest
+    return inputs
+
+
+def workload_of(inputs: Mapping[str, Any]) -> Workload:
+    """Return the workload that the inputs of a `Rollout` step name."""
+    return Workload(
+        layer=inputs["layer"],
+        name=inputs["part"],
+        namespace=inputs["namespace"],
+        selector=inputs["selector"],
+        image=inputs["image"],
+        digest=inputs.get("digest"),
+    )
+
+
+def _digest_of(ref: str, node_images: Sequence[ImageFacts]) -> str | None:
+    return next((item.held or item.archived for item in node_images if item.ref == ref), None)
