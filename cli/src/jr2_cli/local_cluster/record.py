@@ -1,0 +1,36 @@
+"""What is noted of the cluster for as long as it exists.
+
+Source: design §7.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from .layout import Layout
+
+
+class Record(BaseModel):
+    """What `create` notes about the cluster.
+
+    Args:
+        kubernetes: the version of its API server, without `v`.
+        created_at: seconds since 1970.
+        kubeconfigs: the files that the context was put into.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kubernetes: str
+    created_at: float
+    kubeconfigs: tuple[Path, ...] = ()
+
+
+def read_record(files: Layout) -> Record | None:
+    """What `create` noted; `None` when there is no cluster, or we may not read it."""
+    try:
+        return Record.model_validate_json(files.record.read_bytes())
+    except (OSError, ValueError):
+        return None

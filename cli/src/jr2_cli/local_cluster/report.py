@@ -1,0 +1,159 @@
+"""What `jr2 cluster status` shows.
+
+Each process is asked by its own probe, at once and in parallel, so the answer is of now and not of
+when the supervisor last looked.
+
+Source: design §7.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from . import layout, plan, probes, process_table, supervisor
+from .layout import Layout
+from .record import read_record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessReport:
+    """One process of the cluster.
+
+    Args:
+        name: its name.
+        pid: its process; `None` while there is none.
+        healthy: whether it runs and answers.
+        restarts: how often it was started again since the supervisor started.
+        age_seconds: since when it runs.
+        last_exit: the exit code of the one before.
+    """
+
+    name: str
+    pid: int | None
+    healthy: bool
+    restarts: int
+    age_seconds: float | None
+    last_exit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterReport:
+    """The whole cluster.
+
+    Args:
+        state: `running` under a supervisor, `stopped` with its data, or `absent`.
+        kubernetes: the version of its API server.
+        supervisor_pid: the supervisor; `None` when there is none.
+        processes: one entry for each process.
+    """
+
+    state: Literal["running", "stopped", "absent"]
+    kubernetes: str | None
+    supervisor_pid: int | None
+    processes: tuple[ProcessReport, ...]
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether it runs and every process answers."""
+        return self.state == "running" and all(entry.healthy for entry in self.processes)
+
+
+def process_reports(files: Layout) -> tuple[ProcessReport, ...]:
+    """Ask every process of the plan; none when there is no plan."""
+    try:
+        work = plan.Plan.model_validate_json(files.plan.read_bytes())
+    except (OSError, ValueError):
+        return ()
+    state = supervisor.read_state(files.supervisor_state)
+    known = {} if state is None else {entry.name: entry for entry in state.services}
+    with ThreadPoolExecutor(len(work.services)) as pool:
+        return tuple(
+            pool.map(
+                lambda service: _report(
+                    service, known.get(service.name, plan.ServiceState(name=service.name))
+                ),
+                work.services,
+            )
+        )
+
+
+def cluster_report(files: Layout) -> ClusterReport:
+    """Look at the cluster as it is now."""
+    record = read_record(files)
+    is_running = supervisor.is_running(files.supervisor_lock)
+    state = supervisor.read_state(files.supervisor_state)
+    return ClusterReport(
+        state="running" if is_running else "absent" if record is None else "stopped",
+        kubernetes=None if record is None else record.kubernetes,
+        supervisor_pid=state.pid if is_running and state is not None else None,
+        processes=process_reports(files),
+    )
+
+
+def as_json(report: ClusterReport, files: Layout) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "state": report.state,
+        "healthy": report.is_healthy,
+        "context": layout.CONTEXT,
+        "server": layout.SERVER,
+        "kubernetes": report.kubernetes,
+        "folder": str(files.root),
+        "containerd": str(files.containerd_socket),
+        "supervisor": report.supervisor_pid,
+        "processes": [
+            {
+                "name": entry.name,
+                "pid": entry.pid,
+                "healthy": entry.healthy,
+                "restarts": entry.restarts,
+                "ageSeconds": None if entry.age_seconds is None else round(entry.age_seconds),
+                "lastExit": entry.last_exit,
+                "log": str(files.logs / f"{entry.name}.log"),
+            }
+            for entry in report.processes
+        ],
+    }
+
+
+def as_text(report: ClusterReport, files: Layout) -> str:
+    """The report as text: a line for the cluster, and one for each process."""
+    if report.state == "absent":
+        return "no local cluster"
+    lines = [
+        f"{report.state}: context {layout.CONTEXT} · {layout.SERVER} · "
+        f"Kubernetes v{report.kubernetes or '?'} · {files.root}"
+    ]
+    width = max((len(entry.name) for entry in report.processes), default=0)
+    for entry in report.processes:
+        health = "ok" if entry.healthy else "down" if entry.pid is None else "ill"
+        pid = "-" if entry.pid is None else str(entry.pid)
+        restarts = f" · {entry.restarts} restarts" if entry.restarts else ""
+        age = "" if entry.age_seconds is None else f" · {_duration(entry.age_seconds)}"
+        lines.append(f"  {entry.name.ljust(width)}  {health:4}  {pid}{age}{restarts}")
+    return "\n".join(lines)
+
+
+def _report(service: plan.Service, state: plan.ServiceState) -> ProcessReport:
+    is_alive = state.pid is not None and process_table.lives(state.pid, state.started_ticks)
+    healthy = is_alive and (service.probe is None or probes.answers(service.probe))
+    return ProcessReport(
+        name=service.name,
+        pid=state.pid if is_alive else None,
+        healthy=healthy,
+        restarts=state.restarts,
+        age_seconds=time.time() - state.started_at if is_alive and state.started_at else None,
+        last_exit=state.last_exit,
+    )
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds)
+    if whole < 120:
+        return f"{whole}s"
+    if whole < 7200:
+        return f"{whole // 60}m"
+    return f"{whole // 3600}h" if whole < 172_800 else f"{whole // 86_400}d"
