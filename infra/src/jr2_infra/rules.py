@@ -201,16 +201,7 @@ def released_images(kit_version: str, kit_registry: str | None) -> KitRefs:
     Args:
         kit_version: the Kit version of the Instance.
         kit_registry: the mirror that the config names.
-
-    Raises:
-        Refusal: no images are released for a development version.
     """
-    if ".dev" in kit_version and kit_registry is None:
-        raise Refusal(
-            f"no Kit images are released for the development version {kit_version} — set "
-            f"`kit_registry` in {names.CONFIG_FILE} to a registry that holds them, or pin a "
-            "released version. Nothing was applied."
-        )
     home = (kit_registry or names.KIT_HOME).rstrip("/")
     return KitRefs(
         orchestrator=f"{home}/{names.IMAGE_ORCHESTRATOR}:{kit_version}",

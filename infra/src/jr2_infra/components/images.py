@@ -13,7 +13,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from jr2 import names
+from jr2.config import Harness
 
 from ..closed_list import CONFIG_MAP
 from .base import instance_labels, wanted
@@ -44,14 +47,35 @@ def held_json() -> str:
     return canonical({"version": 1, "secrets": []})
 
 
-def harness_json(provider: Mapping[str, Any] | None, catalog: Mapping[str, Any] | None) -> str:
-    """Return `harness.json`: where models are, and never a key."""
+def harness_json(harness: Harness) -> str:
+    """Return `harness.json`: where models are, and never a key.
+
+    Args:
+        harness: the part of the config.
+    """
     found: dict[str, Any] = {}
-    if provider:
-        found["provider"] = dict(provider)
-    if catalog:
-        found["catalog"] = dict(catalog)
+    if harness.provider is not None:
+        provider = harness.provider.model_dump(exclude={"api_key"}, exclude_none=True)
+        models = {
+            model: _camel(limits) for model, limits in sorted((provider.pop("models")).items())
+        }
+        found["provider"] = {**_camel(provider), "models": models}
+    if harness.catalog:
+        found["catalog"] = {
+            name: {"baseUrl": gateway.base_url} for name, gateway in harness.catalog.items()
+        }
     return canonical(found)
+
+
+def custodian_ref(kit_registry: str | None) -> str:
+    """Return the ref of the Custodian's image, which a mirror of the Kit holds too."""
+    if kit_registry is None:
+        return names.CUSTODIAN_IMAGE
+    return f"{kit_registry.rstrip('/')}/{names.CUSTODIAN_IMAGE.rpartition('/')[2]}"
+
+
+def _camel(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {to_camel(name): value for name, value in fields.items()}
 
 
 def maps(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jr2 import names
+from jr2 import names, rbac
 
 from ..closed_list import CLAIM, DEPLOYMENT, ROLE, ROLE_BINDING, SERVICE, SERVICE_ACCOUNT
 from .base import RESTRICTED, TMP_PATH, instance_labels, wanted
@@ -59,14 +59,7 @@ def rights(instance: str, namespace: str) -> tuple[dict[str, Any], ...]:
             names.ORCHESTRATOR,
             namespace=namespace,
             labels=labels,
-            rules=[
-                {
-                    "apiGroups": [""],
-                    "resources": ["configmaps"],
-                    "resourceNames": [names.IMAGES_MAP, names.HELD_MAP],
-                    "verbs": ["list", "watch"],
-                }
-            ],
+            rules=[rule.as_object() for rule in rbac.ORCHESTRATOR_RULES],
         ),
         wanted(
             ROLE_BINDING,

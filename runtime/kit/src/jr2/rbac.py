@@ -47,3 +47,13 @@ OPERATOR_RULES: Final = (
     Rule(groups=(names.API_GROUP,), resources=("sandboxes", "repos"), verbs=("list", "watch")),
 )
 """The ClusterRole `jr2-manager-role`: the operator reads both kinds in every namespace."""
+
+ORCHESTRATOR_RULES: Final = (
+    Rule(
+        groups=("",),
+        resources=("configmaps",),
+        verbs=("list", "watch"),
+        resource_names=(names.IMAGES_MAP, names.HELD_MAP),
+    ),
+)
+"""The Role `jr2-orchestrator`: two maps of its own namespace, watched by name."""
