@@ -56,6 +56,24 @@ def until_settled(
         ApiFailed: the run is unknown.
         ConnectionLost: no attempt to attach succeeded for `GIVE_UP_AFTER` seconds.
     """
+    try:
+        return _follow(link, run_id, out, clock, sleep)
+    except KeyboardInterrupt:
+        out.line(f"the run goes on — {_how_to_go_on(run_id)}", code="left")
+        raise
+
+
+def _how_to_go_on(run_id: str) -> str:
+    return f"`jr2 logs {run_id} -f` follows it"
+
+
+def _follow(
+    link: Link,
+    run_id: str,
+    out: Output,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> dict[str, Any]:
     viewer = _Viewer(out)
     failing_since: float | None = None
     tries = 0
@@ -78,7 +96,7 @@ def until_settled(
         failing_since = now if failing_since is None else failing_since
         if now - failing_since > GIVE_UP_AFTER:
             raise api.ConnectionLost(
-                f"{lost}\nthe run goes on without this command — `jr2 logs {run_id} -f` follows it"
+                f"{lost}\nthe run goes on without this command — {_how_to_go_on(run_id)}"
             ) from lost
         viewer.say_broken()
         link.drop()

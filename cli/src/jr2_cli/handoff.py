@@ -19,6 +19,8 @@ from jr2 import names
 
 VENV = ".venv"
 
+_origin: str | None = None
+
 
 def own_command(root: Path, prefix: str = sys.prefix) -> Path | None:
     """Return the `jr2` of the Instance when it is another one than this, else `None`.
@@ -39,9 +41,16 @@ def take_origin(environ: MutableMapping[str, str] = os.environ) -> str | None:
     """Return the `<version> <path>` of the global `jr2` that handed off to this one.
 
     It is taken out of the environment, so that a program that this one starts does not think that
-    it was handed off to.
+    it was handed off to; `origin` gives it again.
     """
-    return environ.pop(names.ENV_HANDOFF_FROM, None)
+    global _origin
+    _origin = environ.pop(names.ENV_HANDOFF_FROM, None)
+    return _origin
+
+
+def origin() -> str | None:
+    """Return what `take_origin` found when the command started."""
+    return _origin
 
 
 def hand_off(command: Path, arguments: Sequence[str]) -> NoReturn:

@@ -33,4 +33,4 @@ def namespace(cwd: Path, given: str | None) -> str:
 
     folder = facts.find_root(cwd)
     facts.check_kit_version(folder)
-    return given or facts.read_config(folder).name or folder.name
+    return given or facts.instance_name(folder, facts.read_config(folder))

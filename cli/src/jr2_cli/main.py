@@ -30,9 +30,6 @@ EXIT_USAGE = 2
 _HELP = ("help", "--help", "-h")
 _INSTALL_COMPLETION = "--install-completion"
 
-origin: str | None = None
-"""`<version> <path>` of the global `jr2` that handed off to this one; `version` shows it."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
@@ -60,7 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _handed_over(given: list[str], out: Output) -> int:
     """Run the Instance's own `jr2` when there is another one, else this one."""
-    global origin
     origin = handoff.take_origin()
     root = _root()
     # A command that was handed off to never hands off: a broken `.venv` would do it for ever.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -41,6 +42,8 @@ class Output:
         self._stdin = sys.stdin if stdin is None else stdin
         self._streams = False
         self._status: Status | None = None
+        # Steps of the Converge speak from threads of their own.
+        self._lock = threading.RLock()
 
     def stream_events(self) -> None:
         """From now on write each line as an event `{"code": …, "text": …}` on stdout."""
@@ -82,19 +85,19 @@ class Output:
         if text is None:
             self._clear()
             return
+        from rich.console import Console
+        from rich.status import Status
         from rich.text import Text
 
         # Text, not str: a path may hold `[`, which rich reads as markup.
         shown = Text(text, overflow="ellipsis", no_wrap=True)
-        if self._status is None:
-            from rich.console import Console
-            from rich.status import Status
-
-            console = Console(file=self._stderr, highlight=False, markup=False)
-            self._status = Status(shown, console=console)
-            self._status.start()
-        else:
-            self._status.update(shown)
+        with self._lock:
+            if self._status is None:
+                console = Console(file=self._stderr, highlight=False, markup=False)
+                self._status = Status(shown, console=console)
+                self._status.start()
+            else:
+                self._status.update(shown)
 
     def confirm(self, question: str) -> bool:
         """Ask a yes/no question on the terminal.
@@ -121,23 +124,25 @@ class Output:
         self._clear()
 
     def _write(self, stream: TextIO, text: str) -> None:
-        shown = self._status
-        if shown is not None:
-            shown.stop()
-        try:
-            stream.write(f"{text}\n")
-        except UnicodeEncodeError:
-            # A terminal of another encoding still gets the line; `–` and `→` become `?`.
-            encoding = stream.encoding or "ascii"
-            stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
-        stream.flush()
-        if shown is not None:
-            shown.start()
+        with self._lock:
+            shown = self._status
+            if shown is not None:
+                shown.stop()
+            try:
+                stream.write(f"{text}\n")
+            except UnicodeEncodeError:
+                # A terminal of another encoding still gets the line; `—` and `→` become `?`.
+                encoding = stream.encoding or "ascii"
+                stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
+            stream.flush()
+            if shown is not None:
+                shown.start()
 
     def _clear(self) -> None:
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+        with self._lock:
+            if self._status is not None:
+                self._status.stop()
+                self._status = None
 
 
 def _code(error: Jr2Error) -> str:

@@ -189,7 +189,7 @@ def connect(target: Target, out: Output) -> Iterator[Link]:
         StepFailed: not inside an Instance, no context, not deployed, or not reachable.
     """
     token = os.environ.get(names.ENV_TOKEN) or None
-    if target.url is not None:
+    if target.url:
         out.line(f"→ {target.url}", code="target")
         link = Link(url=target.url.rstrip("/"), token=token)
     else:

@@ -6,6 +6,7 @@ what only a process shows. Both have streams that are no terminal and an empty h
 
 from __future__ import annotations
 
+import base64
 import http.server
 import io
 import json
@@ -115,6 +116,7 @@ RUN = "3f2a9c1e-7b44-4d0a-9a51-0c2f8d7e6b10"
 OTHER_RUN = "3f2a0000-7b44-4d0a-9a51-0c2f8d7e6b11"
 TOKEN = "CANARY-instance-token"
 HASH = "87cddbde1271" + "0" * 52
+SECRET = "/api/v1/namespaces/my-instance/secrets/jr2-instance"
 
 
 def run_status(status: str = "active", **more: Any) -> dict[str, Any]:
@@ -136,6 +138,8 @@ def run_status(status: str = "active", **more: Any) -> dict[str, Any]:
 class FarOrchestrator:
     """An HTTP server that speaks as the Orchestrator does, and does what a test tells it.
 
+    It is the API server of its cluster too: `objects` are what it holds, by path.
+
     `feeds` holds, for each connection to a run's feed in turn, the frames that it gets before the
     server closes it; the last entry serves every later connection.
     """
@@ -147,7 +151,7 @@ class FarOrchestrator:
         self.answers: dict[tuple[str, str], tuple[int, object]] = {}
         self.asked: list[tuple[str, str, object]] = []
         self.tokens: list[str | None] = []
-        self.secret: dict[str, Any] | None = None
+        self.objects: dict[str, dict[str, Any]] = {}
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -177,9 +181,9 @@ class FarOrchestrator:
         self.asked.append(("GET", request.path, None))
         if path == "/healthz":
             self._send(request, 200, self.health.model_dump(mode="json", by_alias=True))
-        elif path.startswith("/api/"):
-            found = 200 if self.secret is not None else 404
-            self._send(request, found, self.secret or {"message": "not found"})
+        elif path.startswith(("/api/", "/apis/")):
+            found = self.objects.get(path)
+            self._send(request, 200 if found else 404, found or {"message": f"no {path}"})
         elif not self._allowed(request):
             return
         elif ("GET", path) in self.answers:
@@ -299,3 +303,45 @@ def kubectl(tmp_path: Path) -> FarKubectl:
     folder = tmp_path / "bin"
     folder.mkdir()
     return FarKubectl(folder)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Path:
+    """An Instance folder whose environment is the one that the tests run in."""
+    root = tmp_path / "my-instance"
+    (root / "workflows").mkdir(parents=True)
+    (root / ".venv").symlink_to(sys.prefix)
+    (root / "jr2_config.py").write_text("from jr2.config import Config\n\nconfig = Config()\n")
+    (root / "pyproject.toml").write_text(
+        "[project]\n"
+        'name = "my-instance"\n'
+        'version = "0"\n'
+        f'dependencies = ["jr2=={names.KIT_VERSION}"]\n'
+        "[dependency-groups]\n"
+        f'dev = ["jr2-cli=={names.KIT_VERSION}"]\n'
+    )
+    return root
+
+
+@pytest.fixture
+def in_cluster(far: FarOrchestrator, kubectl: FarKubectl, tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine whose current context leads to the far Orchestrator."""
+    kubectl.forwards(far.port)
+    far.objects[SECRET] = {
+        "data": {names.KEY_INSTANCE_TOKEN: base64.b64encode(TOKEN.encode()).decode()},
+    }
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        json.dumps(
+            {
+                "current-context": "kind-jr2",
+                "clusters": [{"name": "far", "cluster": {"server": far.url}}],
+                "contexts": [
+                    {"name": "kind-jr2", "context": {"cluster": "far"}},
+                    {"name": "away", "context": {"cluster": "nowhere"}},
+                ],
+            }
+        )
+    )
+    path = f"{kubectl.path.parent}:{os.environ['PATH']}"
+    return {"KUBECONFIG": str(config), "PATH": path}

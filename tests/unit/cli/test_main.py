@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jr2 import names
 from jr2_cli import application, main, verbs
+from tests.unit.cli.conftest import RUN, TOKEN, run_status
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import Jr2
+    from tests.unit.cli.conftest import FarOrchestrator, Jr2
 
 HEAVY = ("pulumi", "pulumi_kubernetes", "cyclopts", "httpx2", "lightkube", "pydantic", "rich")
 
@@ -198,6 +200,44 @@ def test_an_interrupt_ends_the_command_with_130_and_its_kubectl_too(tmp_path: Pa
     assert stderr == "interrupted\n"
     assert time.monotonic() - started < 2
     assert _gone(child)
+
+
+def test_a_reader_that_goes_away_is_no_failure_to_speak_of(far: FarOrchestrator) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = subprocess.Popen(
+        [sys.executable, "-m", "jr2_cli", "runs", "--url", far.url],
+        env={**os.environ, names.ENV_TOKEN: TOKEN},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writing)
+    _, stderr = command.communicate(timeout=60)
+
+    assert (command.returncode, stderr) == (1, f"→ {far.url}\n")
+
+
+def test_an_interrupted_follower_says_that_the_run_goes_on(far: FarOrchestrator) -> None:
+    far.feeds = [[("status", run_status())]]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "jr2_cli", "logs", RUN, "-f", "--url", far.url],
+        env={**os.environ, names.ENV_TOKEN: TOKEN},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stderr is not None
+    while "attaching again" not in command.stderr.readline():
+        pass
+    command.send_signal(signal.SIGINT)
+    stdout, stderr = command.communicate(timeout=60)
+
+    assert (command.returncode, stdout) == (130, "")
+    assert stderr.splitlines() == [
+        f"the run goes on — `jr2 logs {RUN} -f` follows it",
+        "interrupted",
+    ]
 
 
 def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jr2 import errors, names
+from jr2 import errors
 from jr2_cli import follow, output, target
 from jr2_cli.port_forward import ForwardFailed, PortForward
-from jr2_infra.kube import KubeContext
-from tests.unit.cli.conftest import RUN, TOKEN, run_status
+from jr2_infra.kube import KubeContext, load_context
+from tests.unit.cli.conftest import RUN, SECRET, TOKEN, run_status
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import FarKubectl, FarOrchestrator
@@ -72,31 +70,25 @@ def test_a_kubectl_that_is_not_there_is_named(kubectl: FarKubectl) -> None:
 
 @pytest.fixture
 def cluster(
-    far: FarOrchestrator, kubectl: FarKubectl, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[target.ClusterTarget]:
+    far: FarOrchestrator, in_cluster: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> target.ClusterTarget:
     """An Instance in a cluster whose API server and Orchestrator are the far one."""
-    monkeypatch.setenv("PATH", str(kubectl.path.parent), prepend=":")
-    far.secret = {
-        "data": {names.KEY_INSTANCE_TOKEN: base64.b64encode(TOKEN.encode()).decode()},
-    }
-    kubectl.forwards(far.port)
-    context = KubeContext(
-        name="kind-jr2", server=far.url, namespace="default", cluster={"server": far.url}, user={}
-    )
-    return target.ClusterTarget(context=context, namespace="my-instance")
+    for name, value in in_cluster.items():
+        monkeypatch.setenv(name, value)
+    return target.ClusterTarget(context=load_context(None), namespace="my-instance")
 
 
 def test_the_token_comes_from_the_secret(
     cluster: target.ClusterTarget, far: FarOrchestrator
 ) -> None:
     assert cluster.token() == TOKEN
-    assert far.asked == [("GET", "/api/v1/namespaces/my-instance/secrets/jr2-instance", None)]
+    assert far.asked == [("GET", SECRET, None)]
 
 
 def test_an_instance_that_is_not_there_is_not_a_cluster_that_does_not_answer(
     cluster: target.ClusterTarget, far: FarOrchestrator
 ) -> None:
-    far.secret = None
+    del far.objects[SECRET]
     with pytest.raises(target.NotDeployed) as missing:
         cluster.token()
     assert str(missing.value) == (

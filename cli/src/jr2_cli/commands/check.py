@@ -21,10 +21,11 @@ def check(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     Args:
         json: write the steps to stdout as events, one JSON object a line.
     """
-    from jr2_infra import check as checks
-
     out = output.current()
     if json:
         out.stream_events()
-    checks.check(instance.root(Path.cwd()), out)
+    root = instance.root(Path.cwd())
+    from jr2_infra import check as checks
+
+    checks.check(root, out)
     return 0

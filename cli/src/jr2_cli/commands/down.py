@@ -33,13 +33,14 @@ def down(
         context: a context of the kubeconfig; without it, the current one.
         json: write the steps to stdout as events, one JSON object a line.
     """
-    from jr2_infra import down as removal
-
     out = output.current()
     if json:
         out.stream_events()
+    root = instance.root(Path.cwd())
+    from jr2_infra import down as removal
+
     removal.down(
-        root=instance.root(Path.cwd()),
+        root=root,
         context=context,
         namespace=namespace,
         all_=all,

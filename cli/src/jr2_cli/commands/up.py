@@ -35,12 +35,12 @@ def up(
         context: a context of the kubeconfig; without it, the current one.
         json: write the steps to stdout as events, one JSON object a line.
     """
-    from jr2_infra import converge
-
     out = output.current()
     if json:
         out.stream_events()
     root = instance.root(Path.cwd())
+    from jr2_infra import converge
+
     options = converge.UpOptions(
         root=root,
         context=context,

@@ -1,0 +1,151 @@
+"""The verbs in an Instance folder: which Instance, which cluster, and what they refuse first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jr2 import names
+from tests.unit.cli.conftest import RUN, SECRET, TOKEN, run_status
+
+if TYPE_CHECKING:
+    from tests.unit.cli.conftest import FarKubectl, FarOrchestrator, Jr2
+
+NO_INSTANCE = "error: not inside a jr2 instance — no jr2_config.py found walking up from cwd\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["up"],
+        ["down", "--yes"],
+        ["check"],
+        ["run", "ping"],
+        ["runs"],
+        ["status"],
+        ["logs", RUN],
+        ["send", RUN, "--event", "CANCEL"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_verb_of_an_instance_needs_one(jr2: Jr2, arguments: list[str]) -> None:
+    said = jr2(*arguments)
+
+    assert (said.code, said.stdout, said.stderr) == (1, "", NO_INSTANCE)
+
+
+def test_a_verb_finds_its_instance_through_the_cluster_from_a_folder_within(
+    jr2: Jr2,
+    instance: Path,
+    in_cluster: dict[str, str],
+    far: FarOrchestrator,
+    kubectl: FarKubectl,
+) -> None:
+    said = jr2("runs", cwd=instance / "workflows", env=in_cluster)
+
+    assert said.code == 0
+    assert said.stderr == "→ context kind-jr2 / namespace my-instance\n"
+    assert json.loads(said.stdout) == [run_status()]
+    assert kubectl.started == [
+        "--context=kind-jr2 --namespace=my-instance port-forward --address=127.0.0.1 "
+        "service/jr2-orchestrator :4000"
+    ]
+    assert far.tokens == [f"Bearer {TOKEN}"]
+
+
+def test_the_name_in_the_config_is_the_namespace_and_an_option_wins(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str]
+) -> None:
+    (instance / "jr2_config.py").write_text(
+        'from jr2.config import Config\n\nconfig = Config(name="named")\n'
+    )
+
+    by_name = jr2("runs", cwd=instance, env=in_cluster)
+    by_option = jr2("runs", "-n", "other", cwd=instance, env=in_cluster)
+
+    for said, namespace in ((by_name, "named"), (by_option, "other")):
+        assert said.code == 1
+        assert said.stderr.splitlines() == [
+            f"→ context kind-jr2 / namespace {namespace}",
+            f"error: not deployed here — namespace {namespace} of context kind-jr2 holds no Secret "
+            "jr2-instance; run `jr2 up`",
+        ]
+
+
+def test_a_token_of_the_environment_needs_no_secret(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], far: FarOrchestrator
+) -> None:
+    del far.objects[SECRET]
+
+    said = jr2("runs", cwd=instance, env={**in_cluster, names.ENV_TOKEN: TOKEN})
+
+    assert (said.code, json.loads(said.stdout)) == (0, [run_status()])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--context", "nope"], 'error: context "nope" does not exist'),
+        (["--context", "away"], 'error: cluster "nowhere" does not exist'),
+    ],
+)
+def test_a_context_that_is_not_there_is_named(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], arguments: list[str], line: str
+) -> None:
+    said = jr2("runs", *arguments, cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout, said.stderr) == (1, "", f"{line}\n")
+
+
+def test_no_context_at_all_says_how_to_get_one(jr2: Jr2, instance: Path) -> None:
+    said = jr2("runs", cwd=instance)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr == (
+        "error: no kube context — `jr2 cluster create` or `kind create cluster` (or point kubectl "
+        "at one), then re-run `jr2 up`\n"
+    )
+
+
+def test_an_instance_of_another_kit_version_is_refused(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str]
+) -> None:
+    (instance / ".venv").unlink()
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.startswith(
+        "error: Kit version mismatch — an Instance has one (ADR-0056):\n"
+        f"  jr2 does not resolve from {instance}\n"
+    )
+
+
+def test_check_streams_its_steps_and_its_error_as_events(jr2: Jr2, instance: Path) -> None:
+    (instance / ".env").write_text("REGISTRY=CANARY\n")
+
+    said = jr2("check", "--json", cwd=instance)
+
+    assert (said.code, said.stderr) == (1, "")
+    events = [json.loads(line) for line in said.stdout.splitlines()]
+    assert events[0] == {"code": "env", "text": "→ .env: REGISTRY"}
+    assert events[-1] == {
+        "code": "error",
+        "text": "error: this instance's pyproject.toml has no [tool.jr2] typecheck — `jr2 init` "
+        "scaffolds one, and `jr2 up` typechecks the folder before it builds anything",
+    }
+    assert "CANARY" not in said.stdout
+
+
+def test_up_without_the_engine_says_how_to_install_it(
+    jr2: Jr2, instance: Path, tmp_path: Path
+) -> None:
+    said = jr2("up", cwd=instance, env={"PATH": str(tmp_path)})
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr == (
+        "error: pulumi is not installed — run `jr2 tools install pulumi`, then try again\n"
+    )
