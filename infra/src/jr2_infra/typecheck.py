@@ -29,7 +29,6 @@ from jr2 import names
 from jr2.errors import Refusal, StepFailed
 
 from . import processes
-from .assembly.own_files import own_entries
 from .facts import kit
 from .report import Reporter
 
@@ -187,6 +186,9 @@ def newer_syntax(root: Path, project: Mapping[str, Any]) -> str | None:
 
     A file that no Python reads is left to the checker and to the import.
     """
+    # The package of the Assembly brings an HTTP client: it is loaded when a check was not skipped.
+    from .assembly.own_files import own_entries
+
     exclude = tuple(kit.table(project, "tool", "jr2").get("exclude", ()))
     for entry in own_entries(root, exclude):
         path = PurePosixPath(entry.path).relative_to(names.ASSEMBLY_INSTANCE)

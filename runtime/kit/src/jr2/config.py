@@ -135,6 +135,7 @@ class _Part(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
+        defer_build=True,
         revalidate_instances="always",
     )
     _positional: ClassVar[tuple[str, ...]] = ()

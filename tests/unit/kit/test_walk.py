@@ -1,0 +1,275 @@
+"""The walk of an Instance folder: what loads, and the words for what does not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jr2 import walk
+from jr2.walk import Problem
+
+MACHINE = """\
+from jr2 import Context, Machine
+
+
+class Ctx(Context):
+    pass
+
+
+m = Machine({id!r}, context=Ctx, start=lambda i: Ctx())
+m.state("waiting", initial=True)
+machine = m.build()
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """An Instance folder; what the walk left in this process is taken away after."""
+    modules, path, hooks = dict(sys.modules), list(sys.path), list(sys.path_hooks)
+    (tmp_path / "workflows").mkdir()
+    yield tmp_path
+    for name in set(sys.modules) - set(modules):
+        if name.split(".")[0] in (walk.PACKAGE, walk.CONFIG_MODULE, "beside"):
+            del sys.modules[name]
+    sys.path[:], sys.path_hooks[:] = path, hooks
+    walk._opened.clear()
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def problems(folder: Path, files: dict[str, str]) -> list[str]:
+    write(folder, files)
+    return [p.prefix + p.message for p in walk.load_workflows(folder).problems]
+
+
+# --- Workflows --------------------------------------------------------------------------------------
+def test_workflows_are_the_stems_in_order(folder: Path) -> None:
+    write(
+        folder,
+        {
+            "workflows/zeta.py": MACHINE.format(id="z"),
+            "workflows/my-flow.py": MACHINE.format(id="m"),
+            "workflows/2nd.py": MACHINE.format(id="s"),
+            "workflows/_helpers.py": "raise SystemExit",
+            "workflows/notes.txt": "",
+            "workflows/deep/inner.py": "raise SystemExit",
+        },
+    )
+
+    loaded = walk.load_workflows(folder)
+
+    assert loaded.problems == ()
+    assert [(w.name, w.file, w.machine.id) for w in loaded.workflows] == [
+        ("2nd", "workflows/2nd.py", "s"),
+        ("my-flow", "workflows/my-flow.py", "m"),
+        ("zeta", "workflows/zeta.py", "z"),
+    ]
+
+
+def test_a_folder_without_workflows_has_none(tmp_path: Path, folder: Path) -> None:
+    (folder / "workflows").rmdir()
+
+    assert walk.load_workflows(folder).workflows == ()
+
+
+def test_modules_import_each_other_and_packages_beside(folder: Path) -> None:
+    write(
+        folder,
+        {
+            "workflows/_names.py": "from ..beside import ONE\nID = ONE + '!'\n",
+            "workflows/first.py": "from ._names import ID\n" + MACHINE.format(id="first"),
+            "workflows/second.py": "import beside\nfrom .first import machine, ID\n"
+            "assert ID == beside.ONE + '!'\n",
+            "beside/__init__.py": "ONE = 'one'\n",
+        },
+    )
+
+    loaded = walk.load_workflows(folder)
+
+    assert loaded.problems == ()
+    first, second = loaded.workflows
+    assert first.machine is second.machine
+
+
+def test_the_code_of_before_never_runs(folder: Path) -> None:
+    """An edit within one second that keeps the size: bytecode would still be taken for fresh."""
+    write(folder, {"workflows/one.py": MACHINE.format(id="a"), "beside/__init__.py": ""})
+    walk.load_workflows(folder)
+    walk._opened.clear()
+    sys.path.remove(str(folder))
+    write(folder, {"workflows/one.py": MACHINE.format(id="b")})
+
+    (workflow,) = walk.load_workflows(folder).workflows
+
+    assert workflow.machine.id == "b"
+    assert not list(folder.rglob("__pycache__"))
+
+
+def test_a_distribution_wins_over_a_package_beside(folder: Path) -> None:
+    found = problems(
+        folder,
+        {
+            "pydantic/__init__.py": "raise SystemExit",
+            "json.py": "raise SystemExit",
+            "workflows/one.py": "import json, pydantic\n" + MACHINE.format(id="one"),
+        },
+    )
+
+    assert found == []
+
+
+def test_a_module_that_fails_is_named_with_the_users_line(folder: Path) -> None:
+    found = problems(
+        folder,
+        {
+            "workflows/_deep.py": "def f():\n    return {}['k']\n",
+            "workflows/a.py": "import not_there_at_all\n",
+            "workflows/b.py": "from ._deep import f\nf()\n",
+            "workflows/c.py": "def f(:\n",
+            "workflows/d.py": "import sys\nsys.exit('gone')\n",
+            "workflows/e.py": "raise ValueError\n",
+        },
+    )
+
+    assert found == [
+        'error: workflow "a": workflows/a.py did not load — ModuleNotFoundError: No module named '
+        "'not_there_at_all' (workflows/a.py line 1: import not_there_at_all)",
+        'error: workflow "b": workflows/b.py did not load — KeyError: '
+        "'k' (workflows/_deep.py line 2: return {}['k'])",
+        'error: workflow "c": workflows/c.py did not load — SyntaxError: invalid syntax '
+        "(workflows/c.py line 1: def f(:)",
+        'error: workflow "d": workflows/d.py did not load — SystemExit: gone '
+        "(workflows/d.py line 2: sys.exit('gone'))",
+        'error: workflow "e": workflows/e.py did not load — ValueError '
+        "(workflows/e.py line 1: raise ValueError)",
+    ]
+
+
+def test_a_module_needs_a_machine(folder: Path) -> None:
+    assert problems(folder, {"workflows/a.py": "x = 1\n"}) == [
+        'error: workflow "a": workflows/a.py has no "machine" (use `machine = '
+        "Machine(…).build()`; start the file's name with `_` when it is no Workflow)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ("m", "a Machine that is not built"),
+        ("None", "None"),
+        ("Machine", "the class Machine"),
+        ("lambda: m.build()", "a function"),
+        ("'CANARY'", "an object of type str"),
+        ("__import__('json')", "a module"),
+    ],
+)
+def test_the_door_rule(folder: Path, value: str, what: str) -> None:
+    text = MACHINE.format(id="a").replace("machine = m.build()", f"machine = {value}")
+
+    assert problems(folder, {"workflows/a.py": text}) == [
+        f'refusing: workflow "a": `machine` is {what}, but Machine(…).build() did not make it, so '
+        "no door reads its input: a run starts with any input, and the Console start form is only "
+        "a field for JSON — export what .build() returns (ADR-0033)"
+    ]
+
+
+def test_a_rule_of_the_authoring_surface_is_a_refusal(folder: Path) -> None:
+    text = MACHINE.format(id="a").replace(
+        'm.state("waiting", initial=True)', 'm.state("x", initial=True); m.state("x")'
+    )
+
+    (found,) = problems(folder, {"workflows/a.py": text})
+
+    assert found.startswith('refusing: workflow "a": machine "a"')
+
+
+def test_a_name_that_no_workflow_can_have(folder: Path) -> None:
+    assert problems(folder, {"workflows/my flow.py": ""}) == [
+        "error: workflows/my flow.py cannot name a Workflow: a name has letters, digits, `_` and "
+        "`-`, and starts with a letter or a digit — rename the file, or start its name with `_` "
+        "when it is no Workflow"
+    ]
+
+
+def test_a_workflow_is_described_as_plain_data(folder: Path) -> None:
+    write(folder, {"workflows/one.py": MACHINE.format(id="one")})
+
+    (said,) = walk.report_workflows(folder).workflows
+
+    assert (said.name, said.machine_id, said.input) == ("one", "one", None)
+    assert len(said.shape) == 12
+    assert walk.WalkedWorkflow.model_validate_json(said.model_dump_json()) == said
+
+
+# --- the config -------------------------------------------------------------------------------------
+def config_problem(folder: Path, text: str) -> str:
+    write(folder, {"jr2_config.py": text})
+    problem = walk.load_config(folder).problem
+    assert problem is not None
+    return problem.prefix + problem.message
+
+
+def test_a_config_loads(folder: Path) -> None:
+    write(
+        folder,
+        {
+            "jr2_config.py": "from jr2 import Config\nconfig = Config(name='one')\n",
+            "workflows/one.py": "from jr2_config import config\nassert config.name == 'one'\n"
+            + MACHINE.format(id="one"),
+        },
+    )
+
+    assert walk.load_config(folder).config is not None
+    assert walk.load_workflows(folder).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("x = 1", ' has no "config" (use `config = Config(…)`)'),
+        (
+            "config = {'name': 'x'}",
+            ': "config" is an object of type dict, and not a Config (use `config = Config(…)`)',
+        ),
+        (
+            "from jr2 import *\nconfig = Config(sandbox=Sandbox(resources=Size(cpu='0')))",
+            ' at sandbox.resources.cpu: "0" is not more than zero — write a positive quantity, '
+            'such as "2Gi" or "1500m"',
+        ),
+        (
+            "token = 'CANARY'\n\n1 / 0",
+            " did not load — ZeroDivisionError: division by zero (line 3)",
+        ),
+        ("def f(:", " did not load — SyntaxError: invalid syntax (line 1)"),
+    ],
+)
+def test_a_config_that_does_not_load(folder: Path, text: str, rest: str) -> None:
+    assert config_problem(folder, text) == f"error: {folder}/jr2_config.py{rest}"
+
+
+def test_the_config_is_found_by_its_place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, {"site/jr2_config.py": "raise SystemExit", "jr2_config.py": "x = 1"})
+    monkeypatch.syspath_prepend(str(folder / "site"))
+
+    assert config_problem(folder, "x = 1").endswith('has no "config" (use `config = Config(…)`)')
+
+
+def test_a_value_gives_way_to_its_name() -> None:
+    text = "bad CANARY-long and CANARY and a"
+
+    assert (
+        walk.without_values(text, {"SHORT": "a", "ONE": "CANARY", "TWO": "CANARY-long"})
+        == "bad <TWO> and <ONE> and a"
+    )
+
+
+def test_a_problem_is_closed() -> None:
+    with pytest.raises(ValueError, match="prefix"):
+        Problem.model_validate({"prefix": "warning: ", "message": "x"})
