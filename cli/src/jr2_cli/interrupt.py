@@ -16,11 +16,9 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-from . import processes
-
 EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 128 + signal.SIGTERM
-_LIMIT = 1.7
+LIMIT = 1.7
 """Seconds from the signal to the end, whatever hangs."""
 
 
@@ -49,7 +47,7 @@ class _Handler:
             _leave(status)
         # It stays armed to the end of the process: a thread that the interpreter waits for may
         # hang after everything here has returned.
-        self._watchdog = threading.Timer(_LIMIT, _leave, args=(status,))
+        self._watchdog = threading.Timer(LIMIT, _leave, args=(status,))
         self._watchdog.daemon = True
         self._watchdog.start()
         if number == signal.SIGINT:
@@ -58,5 +56,7 @@ class _Handler:
 
 
 def _leave(status: int) -> None:
+    from . import processes
+
     processes.kill_all()
     os._exit(status)

@@ -11,7 +11,6 @@ Source: spec/converge.md §2.1 and §2.4, design §5.7 and §8.
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -102,6 +101,8 @@ def _dispatch(given: list[str], root: Path | None, out: Output) -> int:
 
 
 def _unknown(word: str) -> str:
+    import difflib
+
     kind = "option" if word.startswith("-") else "command"
     near = difflib.get_close_matches(word, [verb.name for verb in verbs.VERBS], n=1, cutoff=0.65)
     hint = f" — did you mean `jr2 {near[0]}`?" if near else ""

@@ -9,15 +9,17 @@ Source: spec/converge.md §2.3, design §5.7 and §6.3.
 from __future__ import annotations
 
 import re
-import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jr2 import errors, names
 
 from . import processes
+
+if TYPE_CHECKING:
+    import subprocess
 
 READY_WITHIN: Final = 30.0
 """Seconds that kubectl has to announce its port."""

@@ -8,7 +8,6 @@ command is killed.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import signal
 import subprocess
 import sys
@@ -76,6 +75,8 @@ def kill_all() -> None:
 def _die_with_parent() -> Callable[[], None] | None:
     if sys.platform != "linux":
         return None
+    import ctypes
+
     # Loaded before the fork: a child of a process with threads may only call into the kernel.
     libc = ctypes.CDLL(None)
 

@@ -149,3 +149,17 @@ def test_up_without_the_engine_says_how_to_install_it(
     assert said.stderr == (
         "error: pulumi is not installed — run `jr2 tools install pulumi`, then try again\n"
     )
+
+
+def test_init_writes_an_instance_that_the_other_verbs_find(jr2: Jr2, tmp_path: Path) -> None:
+    made = jr2("init", "new", "--name", "named", cwd=tmp_path)
+    again = jr2("init", cwd=tmp_path / "new")
+
+    assert (made.code, made.stdout) == (0, "")
+    lines = made.stderr.splitlines()
+    assert lines[0] == f"jr2 init — scaffolding named in {tmp_path / 'new'}"
+    assert "  create workflows/ping.py" in lines
+    assert (tmp_path / "new" / names.CONFIG_FILE).is_file()
+    assert again.code == 0
+    assert "  skip   workflows/ping.py (exists)" in again.stderr.splitlines()
+    assert jr2("version", "--local", cwd=tmp_path / "new").stdout.count("instance:") == 1

@@ -243,7 +243,8 @@ def test_an_interrupted_follower_says_that_the_run_goes_on(far: FarOrchestrator)
 def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
     hanging = (
         "import sys, threading\n"
-        "from jr2_cli import application, main\n"
+        "from jr2_cli import application, interrupt, main\n"
+        "interrupt.LIMIT = 0.2\n"
         "def hang(arguments):\n"
         "    try:\n"
         "        print('up', flush=True)\n"
