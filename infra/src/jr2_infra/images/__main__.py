@@ -82,7 +82,7 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
         for image in recipe.KIT_IMAGES:
             ref = checkout.image_ref(root, image)
             if force or not _is_built(ref):
-                _build_one(builder, image, ref)
+                _build_one(builder, image)
             else:
                 _say(f"{image.name}: {ref} (built already)")
         for package in builder.debian_drift():
@@ -97,14 +97,19 @@ def _is_built(ref: str) -> bool:
     return checkout.archive_path(ref).is_file()
 
 
-def _build_one(builder: Builder, image: recipe.KitImage, ref: str) -> None:
+def _build_one(builder: Builder, image: recipe.KitImage) -> None:
+    """Build an image under the name of what went in, also when its sources change meanwhile."""
     began = time.monotonic()
-    archived: oci.Archived = builder.build(
-        image,
-        ref=ref,
-        content_hash=checkout.content_hash(builder.checkout, image),
-        target=checkout.archive_path(ref),
-    )
+    ref = checkout.image_ref(builder.checkout, image)
+    while True:
+        archive = checkout.archive_path(ref)
+        archived: oci.Archived = builder.build(image, ref=ref, target=archive)
+        now = checkout.image_ref(builder.checkout, image)
+        if now == ref:
+            break
+        archive.unlink()
+        _say(f"{image.name}: its sources changed while it was built; building again")
+        ref = now
     _say(
         f"{image.name}: {ref} {archived.digest[:19]} — {archived.unpacked / 2**20:.0f} MiB "
         f"unpacked, {time.monotonic() - began:.1f} s"

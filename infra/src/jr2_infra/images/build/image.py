@@ -21,6 +21,14 @@ from .layers import Layer, pack_folder
 
 _DEBIAN_RECIPE = ("recipe.py", "debian.py", "sources_list.py", "chroot.py", "layers.py")
 _HERE = Path(__file__).parent
+_IMPORT_ALL = """
+import importlib, pkgutil
+import jr2, jr2_runtime
+for package in (jr2, jr2_runtime):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +122,11 @@ class Builder:
         shutil.rmtree(sources, ignore_errors=True)
         return [*lower, pack_folder(stage, sources / "layer.tar")]
 
-    def build(
-        self, image: recipe.KitImage, *, ref: str, content_hash: str, target: Path
-    ) -> oci.Archived:
-        """Build an image and write its archive.
+    def build(self, image: recipe.KitImage, *, ref: str, target: Path) -> oci.Archived:
+        """Build an image and write its archive under `target`, named `ref` once it is imported.
 
         Raises:
-            StepFailed: a part cannot be made, a program of the image cannot be imported in it, or
+            StepFailed: a part cannot be made, a module of ours cannot be imported in the image, or
                 it is larger than a Kit image may be.
         """
         layers = self.layers(image)
@@ -134,20 +140,19 @@ class Builder:
         return oci.write_archive(
             image,
             ref=ref,
-            content_hash=content_hash,
             architecture=self.architecture,
             layers=layers,
             target=target,
         )
 
     def _try_programs(self, image: recipe.KitImage, layers: list[Layer]) -> None:
-        """Import each program's module in the image, so that a lost file is not found in a pod."""
+        """Import all that is ours in the image, so that a lost package is not found in a pod."""
         root = chroot.open_stage(self.debian() / "root", self.cache.work).parent
         for layer in layers[1:]:
             unpacked = processes.run(["tar", "-xf", layer.path, "-C", root])
             if unpacked.returncode != 0:
                 raise StepFailed(f"cannot unpack {layer.path}: {unpacked.stderr.strip()}")
         for launcher, _ in image.programs:
-            source = (root / launcher[1:]).read_text().replace("sys.exit(main())", "assert main")
+            source = (root / launcher[1:]).read_text().replace("sys.exit(main())", _IMPORT_ALL)
             chroot.run_inside(root, [recipe.PYTHON, "-ISB", "-c", source])
         shutil.rmtree(root)

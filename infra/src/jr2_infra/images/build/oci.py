@@ -45,7 +45,7 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def labels(image: recipe.KitImage, content_hash: str) -> dict[str, str]:
+def labels(image: recipe.KitImage) -> dict[str, str]:
     """Return the labels of an image; they stand on its manifest as annotations too."""
     return {
         "org.opencontainers.image.title": image.name,
@@ -53,12 +53,11 @@ def labels(image: recipe.KitImage, content_hash: str) -> dict[str, str]:
         "org.opencontainers.image.version": names.KIT_VERSION,
         "org.opencontainers.image.licenses": "Apache-2.0",
         "jr2.dev/kind": "kit",
-        "jr2.dev/content-hash": content_hash,
     }
 
 
 def image_config(
-    image: recipe.KitImage, architecture: str, layers: Sequence[Layer], content_hash: str
+    image: recipe.KitImage, architecture: str, layers: Sequence[Layer]
 ) -> dict[str, Any]:
     """Return the OCI config of an image."""
     return {
@@ -70,7 +69,7 @@ def image_config(
             "Env": list(recipe.ENVIRONMENT),
             "Entrypoint": [image.programs[0][0]],
             "WorkingDir": "/",
-            "Labels": labels(image, content_hash),
+            "Labels": labels(image),
         },
         "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
         "history": [{"created": _CREATED, "created_by": "build-kit-images"} for _ in layers],
@@ -81,7 +80,6 @@ def write_archive(
     image: recipe.KitImage,
     *,
     ref: str,
-    content_hash: str,
     architecture: str,
     layers: Sequence[Layer],
     target: Path,
@@ -91,12 +89,11 @@ def write_archive(
     Args:
         image: what it is.
         ref: the whole name that it has once it was imported.
-        content_hash: of the sources, 64 hex digits.
         architecture: the OCI name.
         layers: the lowest first.
         target: where the archive goes.
     """
-    config = _json(image_config(image, architecture, layers, content_hash))
+    config = _json(image_config(image, architecture, layers))
     manifest = _json(
         {
             "schemaVersion": 2,
@@ -106,7 +103,7 @@ def write_archive(
                 {"mediaType": LAYER_TYPE, "digest": layer.digest, "size": layer.size}
                 for layer in layers
             ],
-            "annotations": labels(image, content_hash),
+            "annotations": labels(image),
         }
     )
     index = _json(
