@@ -1,0 +1,151 @@
+"""A whole Assembly from a folder with a real lock, installed by the real uv."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import uv
+
+from jr2 import names
+from jr2.config import Config
+from jr2.errors import StepFailed
+from jr2_infra.assembly import StagedAssembly, stage, write_archive
+from jr2_infra.facts.instance import InstanceFacts, WorkflowFacts
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+
+PROJECT = f"""\
+[project]
+name = "staged"
+version = "0"
+requires-python = ">=3.11"
+dependencies = ["jr2=={names.KIT_VERSION}", "orjson", "idna", "acme-lib"]
+
+[tool.uv]
+package = false
+
+[tool.uv.sources]
+jr2 = {{ path = "{CHECKOUT}/runtime/kit", editable = true }}
+acme-lib = {{ path = "libs/acme", editable = true }}
+"""
+
+LIBRARY = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "acme-lib"
+version = "1"
+dependencies = ["pydantic>=2"]
+"""
+
+
+def make(root: Path) -> Path:
+    (root / "libs" / "acme" / "acme_lib").mkdir(parents=True)
+    (root / "libs" / "acme" / "pyproject.toml").write_text(LIBRARY)
+    (root / "libs" / "acme" / "acme_lib" / "__init__.py").write_text("X = 1\n")
+    (root / "workflows").mkdir()
+    (root / "workflows" / "ping.py").write_text("machine = None\n")
+    (root / "jr2_config.py").write_text("config = None\n")
+    (root / "pyproject.toml").write_text(PROJECT)
+    return root
+
+
+def facts(root: Path, *workflows: str) -> InstanceFacts:
+    return InstanceFacts(
+        root=root,
+        name="staged",
+        config=Config(platforms=["linux/amd64"]),
+        workflows=tuple(
+            WorkflowFacts(
+                name=name,
+                file=f"workflows/{name}.py",
+                machine_id=name,
+                input=None,
+                shape="0" * 12,
+                document={},
+            )
+            for name in workflows
+        ),
+        interpreter=root / ".venv/bin/python",
+        kit_version=names.KIT_VERSION,
+        checkout=CHECKOUT,
+    )
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = make(tmp_path_factory.mktemp("staged") / "one")
+    subprocess.run([uv.find_uv_bin(), "lock", "--quiet"], cwd=root, check=True)
+    return root
+
+
+def paths(staged: StagedAssembly) -> list[str]:
+    return [entry.path for entry in staged.parts]
+
+
+def test_locked_dependencies_are_staged_for_the_image(locked: Path) -> None:
+    staged = stage(facts(locked, "ping"))
+
+    held = paths(staged)
+    assert "packages/orjson/orjson.cpython-311-x86_64-linux-gnu.so" in held
+    assert "packages/idna/core.py" in held
+    assert "packages/acme_lib/__init__.py" in held
+    assert "instance/workflows/ping.py" in held
+    assert not [p for p in held if p.startswith(("packages/jr2", "packages/pydantic"))]
+    assert not [p for p in held if p.endswith(("RECORD", "direct_url.json", ".pyc"))]
+    assert staged.manifest.platform == "linux/amd64"
+    assert staged.manifest.workflows == ["ping"]
+
+
+def test_another_folder_gives_the_same_assembly(locked: Path, tmp_path: Path) -> None:
+    other = tmp_path / "a" / "longer" / "path"
+    other.parent.mkdir(parents=True)
+    shutil.copytree(locked, other, ignore=shutil.ignore_patterns(".jr2"))
+
+    one, two = stage(facts(locked, "ping")), stage(facts(other, "ping"))
+
+    assert one.hash == two.hash
+    write_archive(one.parts, tmp_path / "one.tgz")
+    write_archive(two.parts, tmp_path / "two.tgz")
+    assert (tmp_path / "one.tgz").read_bytes() == (tmp_path / "two.tgz").read_bytes()
+
+
+def test_an_edit_changes_the_hash_and_back_again(locked: Path) -> None:
+    before = stage(facts(locked, "ping")).hash
+    file = locked / "libs" / "acme" / "acme_lib" / "__init__.py"
+    try:
+        file.write_text("X = 2\n")
+        changed = stage(facts(locked, "ping")).hash
+    finally:
+        file.write_text("X = 1\n")
+
+    assert changed != before
+    assert stage(facts(locked, "ping")).hash == before
+
+
+def test_a_lock_that_is_out_of_date_is_told(locked: Path, tmp_path: Path) -> None:
+    root = tmp_path / "stale"
+    shutil.copytree(locked, root, ignore=shutil.ignore_patterns(".jr2"))
+    project = root / "pyproject.toml"
+    project.write_text(project.read_text().replace('"idna"', '"idna", "six"'))
+
+    with pytest.raises(StepFailed) as failed:
+        stage(facts(root, "ping"))
+
+    assert "uv.lock could not be installed" in failed.value.message
+    assert "lockfile" in failed.value.message.splitlines()[1]
+    assert not list((root / ".jr2" / "assembly").glob("making-*"))
+
+
+def test_a_native_file_for_another_machine_is_refused(locked: Path, tmp_path: Path) -> None:
+    root = tmp_path / "foreign"
+    shutil.copytree(locked, root)
+    (root / "workflows" / "_tool.so").write_bytes(b"\xcf\xfa\xed\xfe" + bytes(32))
+
+    with pytest.raises(StepFailed, match=r"workflows/_tool.so is built for darwin"):
+        stage(facts(root, "ping"))
