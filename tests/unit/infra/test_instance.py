@@ -1,0 +1,196 @@
+"""The Instance as the Converge reads it: its folder, its config, its Workflows, in a child."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jr2.errors import StepFailed
+from jr2_infra.facts import instance
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import MakeInstance
+
+CANARY = "CANARY-5f3a"
+WORKFLOW = """\
+import os
+from jr2 import Context, Machine
+
+class Ctx(Context):
+    pass
+
+print("a user's print")
+m = Machine("one", context=Ctx, start=lambda i: Ctx())
+m.state("waiting", initial=True)
+machine = m.build()
+"""
+
+
+def test_the_folder_is_the_first_one_upwards(tmp_path: Path) -> None:
+    (tmp_path / "jr2_config.py").touch()
+    (tmp_path / "a" / "b").mkdir(parents=True)
+
+    assert instance.find_root(tmp_path / "a" / "b") == tmp_path
+
+
+def test_outside_an_instance(tmp_path: Path) -> None:
+    with pytest.raises(StepFailed) as raised:
+        instance.find_root(tmp_path)
+
+    assert raised.value.printed == (
+        "error: not inside a jr2 instance — no jr2_config.py found walking up from cwd"
+    )
+
+
+def test_what_users_print_breaks_nothing(make_instance: MakeInstance) -> None:
+    root = make_instance(
+        {
+            "jr2_config.py": "import os, sys\nfrom jr2 import Config\nprint('x' * 200_000)\n"
+            "os.write(1, b'raw')\nconfig = Config(name='one')\n",
+            "workflows/one.py": WORKFLOW,
+        }
+    )
+
+    read = instance.read_instance(root)
+
+    assert read.config.name == "one"
+    assert read.problems == ()
+    (workflow,) = read.workflows
+    assert (workflow.name, workflow.file, workflow.machine_id) == (
+        "one",
+        "workflows/one.py",
+        "one",
+    )
+    assert workflow.composes_sandbox is False
+
+
+def test_the_config_sees_its_variables_and_a_workflow_none(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values of `.env` and of CI reach the config by name; nothing else of the environment does."""
+    root = make_instance(
+        {
+            ".env": "export FROM_FILE='x'\n# NOT_SET=1\n",
+            "jr2_config.py": "import os\nfrom jr2 import Config, Secret\n"
+            "config = Config(secrets=[Secret('A', value=os.environ.get('FROM_FILE')),"
+            " Secret('B', value=os.environ['FROM_CI']), Secret('C', value=os.getenv('GOTTEN'))],\n"
+            " platforms=sorted(os.environ))\n",
+            "workflows/one.py": WORKFLOW.replace(
+                "machine = ", "assert 'FROM_FILE' not in os.environ\nmachine = "
+            ),
+        }
+    )
+    for name in ("FROM_FILE", "FROM_CI", "GOTTEN", "OTHER", "PYTHONPATH"):
+        monkeypatch.setenv(name, f"{CANARY}-{name}")
+
+    read = instance.read_instance(root)
+
+    assert [s.value and s.value.get_secret_value() for s in read.config.secrets] == [
+        f"{CANARY}-FROM_FILE",
+        f"{CANARY}-FROM_CI",
+        f"{CANARY}-GOTTEN",
+    ]
+    seen = set(read.config.platforms or ())
+    assert {"FROM_FILE", "FROM_CI", "GOTTEN", "PATH", "HOME"} <= seen
+    assert not {"OTHER", "PYTHONPATH"} & seen
+    assert read.problems == ()
+
+
+def test_only_the_config_is_read_for_a_verb_that_needs_no_more(make_instance: MakeInstance) -> None:
+    root = make_instance({"workflows/one.py": "raise SystemExit"})
+
+    assert instance.read_config(root).name is None
+
+
+def test_a_value_never_enters_an_error(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", CANARY)
+    root = make_instance({"jr2_config.py": "import os\nint(os.environ['TOKEN'])\n"})
+
+    with pytest.raises(StepFailed) as raised:
+        instance.read_config(root)
+
+    assert raised.value.printed == (
+        f"error: {root}/jr2_config.py did not load — ValueError: invalid literal for int() with "
+        "base 10: '<TOKEN>' (line 2)"
+    )
+
+
+def test_a_config_that_ends_its_process(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN", CANARY)
+    root = make_instance(
+        {
+            "jr2_config.py": "import os, sys\nprint('saw', os.environ['TOKEN'], flush=True)\n"
+            "os._exit(7)\n"
+        }
+    )
+
+    with pytest.raises(StepFailed) as raised:
+        instance.read_config(root)
+
+    assert raised.value.printed == (
+        f"error: {root}/.venv/bin/python ended with the code 7 while it loaded "
+        f"{root}/jr2_config.py:\n  saw <TOKEN>"
+    )
+
+
+def test_a_workflow_that_ends_its_process_leaves_the_config(make_instance: MakeInstance) -> None:
+    root = make_instance({"workflows/one.py": "import os\nos._exit(9)\n"})
+
+    read = instance.read_instance(root)
+
+    assert read.config.name is None
+    assert [p.prefix + p.message for p in read.problems] == [
+        f"error: {root}/.venv/bin/python ended with the code 9 while it loaded the Workflows of "
+        f"{root}"
+    ]
+
+
+def test_code_that_never_ends_is_stopped(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance, "_LIMIT", 2.0)
+    root = make_instance({"workflows/one.py": "import threading\nthreading.Event().wait()\n"})
+
+    read = instance.read_instance(root)
+
+    assert [p.message for p in read.problems] == [
+        f"{root}/.venv/bin/python took more than 2s while it loaded the Workflows of {root}"
+    ]
+
+
+def test_a_thread_that_was_left_behind_does_not_keep_the_child(make_instance: MakeInstance) -> None:
+    root = make_instance(
+        {
+            "workflows/one.py": "import threading\n"
+            "threading.Thread(target=threading.Event().wait).start()\n" + WORKFLOW
+        }
+    )
+
+    assert len(instance.read_instance(root).workflows) == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "rule"),
+    [
+        ("My_App", 'it holds "M", and only a-z, 0-9 and "-" are legal'),
+        ("a" * 64, "it has 64 characters, and a label has at most 63"),
+    ],
+)
+def test_a_folder_that_cannot_name_an_instance(
+    make_instance: MakeInstance, folder: str, rule: str
+) -> None:
+    root = make_instance(name=folder)
+
+    with pytest.raises(StepFailed) as raised:
+        instance.instance_name(root, instance.read_config(root))
+
+    assert raised.value.printed == (
+        f'error: the folder\'s name "{folder}" cannot name an Instance: {rule} — give the Instance '
+        f"another one: name in {root}/jr2_config.py"
+    )
