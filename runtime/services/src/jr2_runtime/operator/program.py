@@ -90,11 +90,11 @@ def configure(settings: kopf.OperatorSettings) -> None:
 def register(registry: kopf.OperatorRegistry, watcher: Watcher) -> None:
     """Declare what the operator does: log in, wait, keep an index of both kinds, answer probes."""
 
-    @kopf.on.login(registry=registry)
+    @kopf.on.login(id="login", registry=registry)
     def login(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
         return api.connection_info(settings)
 
-    @kopf.on.startup(registry=registry)
+    @kopf.on.startup(id="start", registry=registry)
     async def start(settings: kopf.OperatorSettings, **_: Any) -> None:
         configure(settings)
         await watcher.wait_for_kinds()
@@ -130,7 +130,7 @@ def run(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     kopf.configure(log_format=kopf.LogFormat.JSON)
     # A line for each probe of the kubelet, and for what it makes us ask, would be most of the log.
-    for noisy in ("aiohttp.access", "httpx2"):
+    for noisy in ("aiohttp.access", "httpx2", "kopf.activities.probe"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     registry = kopf.OperatorRegistry()
     register(registry, Watcher())
