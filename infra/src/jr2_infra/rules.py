@@ -77,15 +77,25 @@ def ownership(place: Place, namespace: Mapping[str, Any] | None) -> Ownership:
     """
     if namespace is None:
         return Ownership.ABSENT
-    owner = (namespace["metadata"].get("labels") or {}).get(names.LABEL_INSTANCE)
+    owner = check_owner(place, namespace)
+    if (namespace.get("status") or {}).get("phase") == "Terminating":
+        raise Refusal(terminating_text(place, namespace) + "\nNothing was applied.")
+    return Ownership.UNLABELLED if owner is None else Ownership.OURS
+
+
+def check_owner(place: Place, namespace: Mapping[str, Any]) -> str | None:
+    """Return the Instance that a namespace names; `None` when it names none.
+
+    Raises:
+        Refusal: it belongs to another Instance.
+    """
+    owner: str | None = (namespace["metadata"].get("labels") or {}).get(names.LABEL_INSTANCE)
     if owner is not None and owner != place.instance:
         raise Refusal(
             f'namespace "{place.namespace}" on {place.context} belongs to another instance '
             f'("{owner}")\n  pick a different namespace (-n) or context (--context)'
         )
-    if (namespace.get("status") or {}).get("phase") == "Terminating":
-        raise Refusal(terminating_text(place, namespace) + "\nNothing was applied.")
-    return Ownership.UNLABELLED if owner is None else Ownership.OURS
+    return owner
 
 
 def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:

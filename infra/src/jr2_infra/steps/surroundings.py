@@ -15,6 +15,7 @@ from pathlib import Path
 from ..api import Api
 from ..tooling import LocalImport
 
+SETTING_LEASE = "lease-stamp"
 SETTING_ARCHIVE = "archive"
 SETTING_WORKFLOWS = "workflows"
 SETTING_IMAGES_DIGEST = "images-digest"
