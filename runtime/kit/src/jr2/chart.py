@@ -109,16 +109,16 @@ class Node:
     gate: Gate | None = None
     output: Callable[[Any], Any] | None = None
     """Of a final node: what the compound state above it, or the run, ends with."""
+    id: str = field(init=False, compare=False, repr=False)
+    """The path joined with dots; empty for the root."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", ".".join(self.path))
 
     @property
     def key(self) -> str:
         """The node's own name; empty for the root."""
         return self.path[-1] if self.path else ""
-
-    @property
-    def id(self) -> str:
-        """The path joined with dots; empty for the root."""
-        return ".".join(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+
+from . import accepted
 from . import chart as charts
 from .chart import Chart, Gate, Invocation, Node, Timer, Transition
 from .errors import BuildRefused
@@ -138,14 +142,29 @@ def compile_chart(
     _number(root, order)
     for draft in order:
         _check(draft, order, with_output=encode_output is not None)
+    events = _vocabulary(order)
+    for event in events:
+        check_schema(root, f'the event "{event_name(event)}"', event)
     return Chart(
         id=root.machine,
         nodes=tuple(_node(draft, order) for draft in order),
         context=context,
         start=start,
         encode_output=encode_output,
-        events=_vocabulary(order),
+        events=events,
     )
+
+
+def check_schema(root: StateDraft, what: str, model: type[BaseModel]) -> None:
+    """Refuse a model that has no JSON Schema, for then nobody can be told what it takes.
+
+    Raises:
+        BuildRefused: a field has a type that JSON has no form for.
+    """
+    try:
+        accepted.schema(model)
+    except (PydanticUserError, TypeError, ValueError) as bad:
+        raise root.refuse(f"cannot say what {what} takes: {bad}") from bad
 
 
 def _number(draft: StateDraft, order: dict[StateDraft, int]) -> None:

@@ -251,6 +251,7 @@ class _Macrostep:
         self.stops: list[Command] = []
         self.emits: list[Command] = []
         self.taken = 0
+        self.assigned = False
         self.output: str | None = None
         """JSON text once a final state below the root is entered."""
 
@@ -262,6 +263,7 @@ class _Macrostep:
         except _User as error:
             _broke("the start", error)
         self.context = self._checked(context, "the start")
+        self.assigned = True
         for index in self.chart.initial().enters:
             self._enter(index)
         self._run_to_rest()
@@ -291,7 +293,7 @@ class _Macrostep:
         for leaf in _leaves(self.chart, self.active):
             for transition in self.chart.candidates(leaf, name):
                 if self._allows(transition, data):
-                    if transition not in chosen:
+                    if not any(transition is other for other in chosen):
                         chosen.append(transition)
                     break
         return chosen
@@ -371,6 +373,8 @@ class _Macrostep:
             except _User as error:
                 _broke(what, error)
             self.context = self._checked(context, what)
+            # Also when it is the same object: an author may have changed a list inside it.
+            self.assigned = True
         if transition.emit is not None:
             try:
                 message = transition.emit(self.context, data)
@@ -402,7 +406,7 @@ class _Macrostep:
             for index in sorted(self.entered):
                 self._open(self.chart.nodes[index], self.active[index], starts)
         context_json, context = self.before.context_json, self.before.context
-        if self.context is not context:
+        if self.assigned:
             context_json, context = self._written()
         after = Snapshot(
             machine=self.chart.id,
@@ -477,7 +481,7 @@ class _Macrostep:
                 node.gate.gate if isinstance(node.gate.gate, str) else node.gate.gate(self.context)
             )
             meta = None if node.gate.meta is None else node.gate.meta(self.context)
-            meta_json = json_text(to_jsonable_python(meta))
+            meta_json = "null" if meta is None else json_text(to_jsonable_python(meta))
         except _User as error:
             _broke(what, error)
         if not isinstance(gate, str) or not gate or "/" in gate:

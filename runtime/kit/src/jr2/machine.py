@@ -91,7 +91,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 from pydantic import BaseModel, TypeAdapter
 
 from .built import BuiltMachine as BuiltMachine
-from .drafts import GateDraft, StateDraft, TransitionDraft, compile_chart
+from .drafts import GateDraft, StateDraft, TransitionDraft, check_schema, compile_chart
 from .errors import BuildRefused as BuildRefused
 from .events import NAME, Event, Message, event_name
 from .run_data import Context, Start
@@ -493,6 +493,8 @@ class Machine(_Scope[C], Generic[D, C, O]):
                 and the state.
         """
         self._draft.change()
+        if self._door is not None:
+            check_schema(self._draft, "the door", self._door)
         output = self._output
         chart = compile_chart(
             self._draft,

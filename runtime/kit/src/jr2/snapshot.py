@@ -24,6 +24,7 @@ from .chart import Chart
 from .run_data import Context
 
 VERSION: Final = 1
+_encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 Status = Literal["active", "done", "error"]
 
 
@@ -127,7 +128,9 @@ def json_text(value: Any) -> str:
         ValueError: the value holds NaN, an infinity, or half of a surrogate pair.
         TypeError: it holds something that JSON has no form for.
     """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if value is None:
+        return "null"
+    text = _encode(value)
     text.encode()
     return text
 
