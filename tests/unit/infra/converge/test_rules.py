@@ -1,0 +1,190 @@
+"""The refusals, questions and warnings of steps 5 to 8, as they are printed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jr2.errors import Jr2Error, Refusal
+from jr2_infra import rules
+from jr2_infra.rules import Ownership, Place
+
+PLACE = Place(instance="demo", context="jr2-local", namespace="demo")
+
+
+def printed(error: Jr2Error | None) -> str:
+    assert error is not None
+    return error.printed
+
+
+def namespace(**labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": "demo", "labels": labels}}
+
+
+def node(arch: str = "amd64", **spec: Any) -> dict[str, Any]:
+    return {
+        "spec": spec,
+        "status": {"nodeInfo": {"operatingSystem": "linux", "architecture": arch}},
+    }
+
+
+@pytest.mark.parametrize("version", ["v1.35.0", "v1.36.3", "v1.35.1-eks-1", "v2.0.0"])
+def test_a_version_from_1_35_on_is_taken(version: str) -> None:
+    rules.check_version(PLACE, version)
+
+
+@pytest.mark.parametrize("version", ["v1.34.9", "v1.9.0", "v0.99.0"])
+def test_an_older_version_is_refused(version: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        rules.check_version(PLACE, version)
+    assert caught.value.printed == (
+        f"refusing: jr2-local runs Kubernetes {version[1:]}; jr2 needs Kubernetes 1.35 or newer "
+        "(every Sandbox mounts jr2's runtime as an image volume, ADR-0037). Nothing was applied."
+    )
+
+
+def test_the_namespace_of_another_instance_is_refused() -> None:
+    with pytest.raises(Refusal) as caught:
+        rules.ownership(PLACE, namespace(**{"jr2.dev/instance": "other"}))
+    assert caught.value.printed == (
+        'refusing: namespace "demo" on jr2-local belongs to another instance ("other")\n'
+        "  pick a different namespace (-n) or context (--context)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "owned", "question"),
+    [
+        (
+            None,
+            Ownership.ABSENT,
+            'first contact: deploy instance "demo" to context jr2-local (create namespace "demo")?',
+        ),
+        (
+            namespace(),
+            Ownership.UNLABELLED,
+            'first contact: deploy instance "demo" to context jr2-local '
+            '(adopt existing namespace "demo")?',
+        ),
+        (namespace(**{"jr2.dev/instance": "demo"}), Ownership.OURS, None),
+    ],
+)
+def test_the_first_contact_asks_once(
+    found: dict[str, Any] | None, owned: Ownership, question: str | None
+) -> None:
+    assert rules.ownership(PLACE, found) is owned
+    assert rules.first_contact(PLACE, owned) == question
+
+
+def test_a_namespace_that_is_being_deleted_is_refused_with_what_holds_it() -> None:
+    found = namespace(**{"jr2.dev/instance": "demo"}) | {
+        "status": {
+            "phase": "Terminating",
+            "conditions": [
+                {
+                    "type": "NamespaceContentRemaining",
+                    "status": "True",
+                    "message": "sandboxes.core.jr2.dev has 2 resource instances",
+                },
+                {"type": "NamespaceDeletionDiscoveryFailure", "status": "False", "message": "no"},
+            ],
+        }
+    }
+    with pytest.raises(Refusal) as caught:
+        rules.ownership(PLACE, found)
+    text = caught.value.printed
+    assert "NamespaceContentRemaining: sandboxes.core.jr2.dev has 2 resource instances" in text
+    assert "DiscoveryFailure" not in text
+    assert text.endswith("Nothing was applied.")
+
+
+def test_dropped_pod_resources_are_refused() -> None:
+    assert printed(rules.drops_pod_resources(PLACE, "v1.36.3")) == (
+        "refusing: jr2-local (Kubernetes 1.36.3) drops pod-level resources — the PodLevelResources "
+        "feature gate is off, and a Workspace's Size cannot hold (ADR-0060). Enable the gate on "
+        "the API server and kubelets. The namespace was created; nothing else was applied."
+    )
+    assert rules.unconfirmed_pod_resources(PLACE, "forbidden") == (
+        "warning: could not confirm pod-level resources on jr2-local: forbidden"
+    )
+
+
+def test_the_nodes_give_the_platforms() -> None:
+    found = rules.platforms(
+        None,
+        [
+            node(),
+            node("arm64", unschedulable=True),
+            node("arm64", taints=[{"effect": "NoSchedule"}]),
+            node("amd64", taints=[{"effect": "PreferNoSchedule"}]),
+            node("s390x"),
+        ],
+    )
+    assert found.platforms == ("linux/amd64",)
+    assert found.lines == (
+        "platforms: linux/amd64 (from 2 schedulable node(s))",
+        "platforms: skipped linux/s390x (1 node(s)) — the kit releases no image for it",
+    )
+
+
+def test_configured_platforms_are_absolute() -> None:
+    found = rules.platforms(("linux/arm64",), [])
+    assert found.lines == ("platforms: linux/arm64 (from `platforms` in jr2_config.py)",)
+
+
+@pytest.mark.parametrize(
+    ("configured", "nodes", "what"),
+    [
+        (("linux/s390x",), [], "`platforms` names linux/s390x"),
+        (None, [node("s390x")], "this cluster's schedulable nodes report linux/s390x"),
+        (None, [], "this cluster's schedulable nodes report none"),
+    ],
+)
+def test_a_platform_without_kit_images_is_an_error(
+    configured: tuple[str, ...] | None, nodes: list[dict[str, Any]], what: str
+) -> None:
+    with pytest.raises(Jr2Error) as caught:
+        rules.platforms(configured, nodes)
+    assert caught.value.printed == (
+        f"error: {what} — the kit releases images for linux/amd64, linux/arm64 and nothing else, "
+        "so an image built for anything else could not be joined by a Kit image in the same pod. "
+        'Set `platforms` in jr2_config.py (docker platform strings, e.g. "linux/arm64") to name '
+        "the set to build for."
+    )
+
+
+def test_released_images_come_from_the_kit_home_or_its_mirror() -> None:
+    plain = rules.released_images("1.2.3", None)
+    assert plain.operator == "ghcr.io/snapwich/jr2-operator:1.2.3"
+    assert plain.line == (
+        "images: installed kit — the published v1.2.3 Harness, operator and Orchestrator, pulled "
+        "from ghcr.io/snapwich"
+    )
+    mirrored = rules.released_images("1.2.3", "registry.example/kit/")
+    assert mirrored.orchestrator == "registry.example/kit/jr2-orchestrator:1.2.3"
+    assert mirrored.line.endswith("pulled from registry.example/kit (kit_registry)")
+
+
+def deliver(
+    context: str, *, server: str = "https://a", local: str | None = None
+) -> Jr2Error | None:
+    place = Place(instance="demo", context=context, namespace="demo")
+    return rules.check_delivery(place, server=server, local_server=local, registry=None)
+
+
+def test_images_are_imported_into_the_local_cluster_only() -> None:
+    assert deliver("jr2-local", local="https://a") is None
+    assert "not the local cluster of this machine" in printed(deliver("jr2-local"))
+    assert "points at https://a" in printed(deliver("jr2-local", local="https://b"))
+    assert printed(deliver("production", local="https://a")) == (
+        "error: context production is not a kind cluster and no `registry` is configured — set "
+        "`registry` in jr2_config.py (from env) so the image can be pushed (ADR-0019)"
+    )
+
+
+def test_images_that_were_not_built_name_the_script() -> None:
+    assert printed(rules.not_built("jr2.local/jr2-operator:1", "/src")) == (
+        "error: the Kit images of this checkout are not built (jr2.local/jr2-operator:1) — run "
+        "/src/scripts/build-kit-images, then re-run `jr2 up`"
+    )

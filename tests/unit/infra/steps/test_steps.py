@@ -1,0 +1,304 @@
+"""What the dynamic providers do, against an API server and an Orchestrator that speak HTTP."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from jr2 import names
+from jr2.errors import Refusal, StepFailed
+from jr2_infra.api import Api
+from jr2_infra.steps import nothing_more, publish
+from jr2_infra.steps.surroundings import (
+    SETTING_ARCHIVE,
+    SETTING_HELD_DIGEST,
+    SETTING_IMAGES_DIGEST,
+    SETTING_WORKFLOWS,
+    Surroundings,
+)
+
+ASSEMBLY = "ab" * 32
+OLDER = "cd" * 32
+PATH = "/apis/apps/v1/namespaces/demo/deployments/jr2-orchestrator"
+
+
+class Lease:
+    """Counts how often a step asked whether it may write."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(self) -> None:
+        self.asked += 1
+
+
+class FakeApi:
+    """An API server with one Deployment and the Instance's Secret."""
+
+    def __init__(self) -> None:
+        self.version, self.generation = 7, 3
+        self.patches: list[Any] = []
+        self.bumps = 0
+        self.edits = False
+        self.deleted: list[Any] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/secrets/jr2-instance"):
+            values = {names.KEY_INSTANCE_TOKEN: "read-me", names.KEY_PUBLISH_TOKEN: "publish-me"}
+            data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+            return httpx2.Response(200, json={"data": data})
+        if request.method == "DELETE":
+            self.deleted.append(json.loads(request.content)["preconditions"])
+            return httpx2.Response(200, json={})
+        if request.method == "GET" and self.deleted:
+            return httpx2.Response(404, json={})
+        if request.method == "PATCH":
+            operations = json.loads(request.content)
+            self.patches.append(operations)
+            if self.bumps:
+                self.bumps -= 1
+                self.version += 1
+                self.generation += self.edits
+            if operations[0]["value"] != str(self.version):
+                return httpx2.Response(422, json={"message": "test failed"})
+            return httpx2.Response(200, json={})
+        metadata = {"resourceVersion": str(self.version), "generation": self.generation}
+        return httpx2.Response(200, json={"metadata": metadata})
+
+
+@pytest.fixture
+def fake() -> FakeApi:
+    return FakeApi()
+
+
+def surroundings(fake: FakeApi, said: list[str], **changed: Any) -> Surroundings:
+    client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(fake))
+    given: dict[str, Any] = {
+        "api": Api(client),
+        "kubectl": Path("/nowhere"),
+        "kubeconfig": Path("/nowhere"),
+        "namespace": "demo",
+        "check_lease": Lease(),
+        "lease": "2026-01-01T00:00:00.000000Z nonce",
+        "say": said.append,
+        "settings": {},
+    }
+    return Surroundings(**{**given, **changed})
+
+
+def healing(**changed: str) -> dict[str, str]:
+    operations = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "remove", "path": "/spec/template/spec/containers/2"},
+    ]
+    return {
+        "object": "Deployment jr2-orchestrator",
+        "path": PATH,
+        "patch": json.dumps(operations),
+        "generation": "3",
+        **changed,
+    }
+
+
+def test_what_is_more_is_taken_away_under_the_lease(fake: FakeApi) -> None:
+    around = surroundings(fake, [])
+    nothing_more.take_away(healing(), around)
+    assert fake.patches == [json.loads(healing()["patch"])]
+    assert isinstance(around.check_lease, Lease)
+    assert around.check_lease.asked == 1
+
+
+def test_a_status_that_moves_is_no_other_object(fake: FakeApi) -> None:
+    fake.bumps = 2
+    nothing_more.take_away(healing(), surroundings(fake, []))
+    assert [patch[0]["value"] for patch in fake.patches] == ["7", "8", "9"]
+    assert all(patch[1]["op"] == "remove" for patch in fake.patches)
+
+
+def test_an_object_that_was_changed_again_is_not_touched(fake: FakeApi) -> None:
+    fake.bumps, fake.edits = 1, True
+    with pytest.raises(StepFailed, match="was changed while it was being healed"):
+        nothing_more.take_away(healing(), surroundings(fake, []))
+    assert len(fake.patches) == 1
+
+
+def test_an_object_that_cannot_be_changed_is_deleted_by_uid(fake: FakeApi) -> None:
+    nothing_more.take_away(healing(patch="", uid="u-1"), surroundings(fake, []))
+    assert fake.deleted == [{"uid": "u-1"}]
+
+
+class Orchestrator:
+    """An Orchestrator that answers two routes."""
+
+    def __init__(self) -> None:
+        self.current: str | None = OLDER
+        self.maps = {"images": "i", "held": "h"}
+        self.answer: tuple[int, dict[str, Any]] = (201, {"hash": ASSEMBLY, "workflows": ["ping"]})
+        self.puts: list[dict[str, str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                held: dict[str, Any] = {
+                    "current": outer.current,
+                    "assemblies": [],
+                    "maps": outer.maps,
+                }
+                self._send(200 if self._token() == "read-me" else 401, held)
+
+            def do_PUT(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                outer.puts.append(dict(self.headers) | {"path": self.path})
+                self._send(*(outer.answer if self._token() == "publish-me" else (401, {})))
+
+            def _token(self) -> str:
+                return self.headers["Authorization"].removeprefix("Bearer ")
+
+            def _send(self, status: int, body: dict[str, Any]) -> None:
+                data = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+
+
+@pytest.fixture
+def orchestrator() -> Iterator[Orchestrator]:
+    made = Orchestrator()
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path, orchestrator: Orchestrator) -> Path:
+    """A kubectl whose forward leads to the Orchestrator of the test."""
+    port = orchestrator.server.server_address[1]
+    script = tmp_path / "kubectl"
+    script.write_text(
+        "#!/bin/sh\n"
+        f"echo 'Forwarding from 127.0.0.1:{port} -> 4000'\n"
+        'echo "$@" > "$(dirname "$0")/arguments"\n'
+        "exec sleep 60\n"
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return script
+
+
+@pytest.fixture
+def around(fake: FakeApi, kubectl: Path, tmp_path: Path) -> tuple[Surroundings, list[str]]:
+    archive = tmp_path / "assembly.tar.gz"
+    archive.write_bytes(b"archive")
+    said: list[str] = []
+    settings = {
+        SETTING_ARCHIVE: str(archive),
+        SETTING_WORKFLOWS: "ping",
+        SETTING_IMAGES_DIGEST: "i",
+        SETTING_HELD_DIGEST: "h",
+    }
+    return surroundings(fake, said, kubectl=kubectl, settings=settings), said
+
+
+def test_a_publish_says_what_it_replaces_and_carries_the_lease(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator, kubectl: Path
+) -> None:
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert around[1] == [
+        "assembly: publishing abababababab (over cdcdcdcdcdcd)",
+        "assembly: abababababab is current — workflows: ping",
+    ]
+    (put,) = orchestrator.puts
+    assert put["path"] == f"/assemblies/{ASSEMBLY}"
+    assert put["X-JR2-Lease"] == "2026-01-01T00:00:00.000000Z nonce"
+    assert isinstance(around[0].check_lease, Lease)
+    assert around[0].check_lease.asked == 1
+    arguments = (kubectl.parent / "arguments").read_text()
+    assert "--namespace demo port-forward" in arguments
+    assert "publish-me" not in arguments
+
+
+def test_an_orchestrator_without_an_assembly_gets_its_first(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.current = None
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert around[1][0] == "assembly: publishing abababababab (no current Assembly)"
+
+
+def test_a_current_assembly_is_not_published(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.current = ASSEMBLY
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert around[1] == ["assembly: abababababab is current already — workflows: ping"]
+    assert orchestrator.puts == []
+
+
+def test_a_refused_assembly_lists_its_problems(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.answer = (422, {"error": "it does not load", "problems": ["a: no", "b: no"]})
+    with pytest.raises(Refusal) as caught:
+        publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert caught.value.printed == (
+        "refusing: the Orchestrator refused Assembly abababababab (HTTP 422): it does not load — "
+        "the previous Assembly is still current\n  a: no\n  b: no"
+    )
+
+
+def test_nothing_is_published_while_the_maps_are_older(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.maps = {"images": "older", "held": "h"}
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += 20
+
+    with pytest.raises(Refusal) as caught:
+        publish.publish_assembly(
+            {"assembly": ASSEMBLY}, around[0], sleep=sleep, clock=lambda: now[0]
+        )
+    assert caught.value.printed == (
+        "refusing: after 180s the Orchestrator still reads an older jr2-images from its mount — "
+        "the kubelet has not refreshed it; nothing was published, and the previous Assembly is "
+        "still current. Run `jr2 up` again"
+    )
+    assert orchestrator.puts == []
+
+
+def test_a_publish_goes_on_once_the_maps_were_read(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.maps = {"images": "i", "held": "older"}
+
+    def sleep(_: float) -> None:
+        orchestrator.maps = {"images": "i", "held": "h"}
+
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0], sleep=sleep)
+    assert len(orchestrator.puts) == 1
+
+
+def test_a_forward_that_ends_says_its_last_words(fake: FakeApi, tmp_path: Path) -> None:
+    script = tmp_path / "kubectl"
+    script.write_text("#!/bin/sh\necho 'error: pod is not running' >&2\nexit 1\n")
+    script.chmod(0o700)
+    with pytest.raises(StepFailed, match=r"ended: error: pod is not running"):
+        publish.publish_assembly({"assembly": ASSEMBLY}, surroundings(fake, [], kubectl=script))
