@@ -15,6 +15,9 @@ _STAGE = "stage"
 # Byte code must not depend on the order of sets, so the hash seed is fixed.
 _ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
+_UNCHECKED = (1).to_bytes(4, "little")
+"""The flags of byte code that is never compared with its source (PEP 552)."""
+
 
 def run_inside(root: Path, argv: Sequence[str]) -> str:
     """Run a program of the image with `root` as its root folder and return its output.
@@ -38,11 +41,16 @@ def compile_python(root: Path, folder: str, *, strip: str = "") -> None:
         strip: a prefix that the recorded file names lose.
 
     Raises:
-        StepFailed: a file does not compile.
+        StepFailed: a file does not compile, or byte code that bears a time is left.
     """
     moved = ["-s", strip, "-p", "/"] if strip else []
-    options = ["-q", *moved, "--invalidation-mode", "unchecked-hash"]
-    run_inside(root, [recipe.PYTHON, "-S", "-m", "compileall", *options, folder])
+    options = ["-q", "-f", *moved, "--invalidation-mode", "unchecked-hash"]
+    # -B: byte code that the compiling Python wrote for itself would bear a time.
+    run_inside(root, [recipe.PYTHON, "-SB", "-m", "compileall", *options, folder])
+    for place in (root / folder.lstrip("/")).rglob("*.pyc"):
+        with place.open("rb") as file:
+            if file.read(8)[4:] != _UNCHECKED:
+                raise StepFailed(f"{place.relative_to(root)} would be compiled again at each start")
 
 
 def open_stage(base: Path, work: Path) -> Path:
