@@ -138,8 +138,8 @@ class ClusterTarget:
         secret = self.get(f"/api/v1/namespaces/{self.namespace}/secrets/{names.INSTANCE_SECRET}")
         if secret is None:
             raise NotDeployed(
-                f"not deployed here — namespace {self.namespace} of context {self.context.name} "
-                f"holds no Secret {names.INSTANCE_SECRET}; run `jr2 up`"
+                f"not deployed here — {described(self)} holds no Secret "
+                f"{names.INSTANCE_SECRET}; run `jr2 up`"
             )
         encoded = (secret.get("data") or {}).get(names.KEY_INSTANCE_TOKEN)
         if not isinstance(encoded, str):

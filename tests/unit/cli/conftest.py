@@ -181,7 +181,7 @@ class FarOrchestrator:
         self.asked.append(("GET", request.path, None))
         if path == "/healthz":
             self._send(request, 200, self.health.model_dump(mode="json", by_alias=True))
-        elif path.startswith(("/api/", "/apis/")):
+        elif path.startswith(("/api/", "/apis/", "/version")):
             found = self.objects.get(path)
             self._send(request, 200 if found else 404, found or {"message": f"no {path}"})
         elif not self._allowed(request):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jr2 import names
+from jr2_cli.tools import catalogue, lookup
 from tests.unit.cli.conftest import RUN, SECRET, TOKEN, run_status
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def test_the_name_in_the_config_is_the_namespace_and_an_option_wins(
         assert said.code == 1
         assert said.stderr.splitlines() == [
             f"→ context kind-jr2 / namespace {namespace}",
-            f"error: not deployed here — namespace {namespace} of context kind-jr2 holds no Secret "
+            f"error: not deployed here — context kind-jr2 / namespace {namespace} holds no Secret "
             "jr2-instance; run `jr2 up`",
         ]
 
@@ -147,7 +148,8 @@ def test_up_without_the_engine_says_how_to_install_it(
 
     assert (said.code, said.stdout) == (1, "")
     assert said.stderr == (
-        "error: pulumi is not installed — run `jr2 tools install pulumi`, then try again\n"
+        "error: pulumi, pulumi-resource-kubernetes, kubectl are not installed — run `jr2 tools "
+        "install pulumi pulumi-resource-kubernetes kubectl`, then try again\n"
     )
 
 
@@ -163,3 +165,63 @@ def test_init_writes_an_instance_that_the_other_verbs_find(jr2: Jr2, tmp_path: P
     assert again.code == 0
     assert "  skip   workflows/ping.py (exists)" in again.stderr.splitlines()
     assert jr2("version", "--local", cwd=tmp_path / "new").stdout.count("instance:") == 1
+
+
+@pytest.fixture
+def with_tools(in_cluster: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    """The environment of a machine in whose cache each program lies; none of them is started."""
+    for name in ("pulumi", "pulumi-resource-kubernetes"):
+        place = lookup.cached_binary(catalogue.BY_NAME[name], tmp_path / "cache/jr2/tools")
+        place.parent.mkdir(parents=True)
+        place.write_text("")
+        place.chmod(0o755)
+    return {**in_cluster, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+
+def test_down_asks_on_a_terminal_only_and_changes_nothing_without_an_answer(
+    jr2: Jr2, instance: Path, with_tools: dict[str, str], far: FarOrchestrator
+) -> None:
+    far.objects["/version"] = {"gitVersion": "v1.36.3", "major": "1", "minor": "36"}
+    far.objects["/api/v1/namespaces/kube-system"] = {"metadata": {"uid": "5f0c9a3e7b1d"}}
+    far.objects["/api/v1/namespaces/my-instance"] = {
+        "metadata": {"name": "my-instance", "labels": {names.LABEL_INSTANCE: "my-instance"}},
+        "status": {"phase": "Active"},
+    }
+
+    said = jr2("down", cwd=instance, env=with_tools)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines() == [
+        'remove instance "my-instance" from context kind-jr2 (delete namespace "my-instance" with '
+        "its runs)? — not a tty; pass --yes to proceed non-interactively",
+        "aborted — nothing was changed",
+    ]
+    assert {method for method, _, _ in far.asked} == {"GET"}
+
+
+def test_down_of_an_instance_that_is_not_there_is_an_error_event(
+    jr2: Jr2, instance: Path, with_tools: dict[str, str], far: FarOrchestrator
+) -> None:
+    far.objects["/version"] = {"gitVersion": "v1.36.3", "major": "1", "minor": "36"}
+    far.objects["/api/v1/namespaces/kube-system"] = {"metadata": {"uid": "5f0c9a3e7b1d"}}
+
+    said = jr2("down", "--yes", "--json", "-n", "other", cwd=instance, env=with_tools)
+
+    assert (said.code, said.stderr) == (1, "")
+    assert json.loads(said.stdout) == {
+        "code": "error",
+        "text": 'error: not deployed here — instance "my-instance" is not in context kind-jr2 / '
+        "namespace other",
+    }
+
+
+def test_up_says_its_header_before_what_it_refuses(
+    jr2: Jr2, instance: Path, with_tools: dict[str, str]
+) -> None:
+    said = jr2("up", "-n", "other", "--context", "away", cwd=instance, env=with_tools)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[0] == (
+        'jr2 up — instance "my-instance" → context away / namespace other'
+    )
+    assert said.stderr.splitlines()[-1].startswith("error: this instance's pyproject.toml has no ")

@@ -92,8 +92,8 @@ def test_an_instance_that_is_not_there_is_not_a_cluster_that_does_not_answer(
     with pytest.raises(target.NotDeployed) as missing:
         cluster.token()
     assert str(missing.value) == (
-        "not deployed here — namespace my-instance of context kind-jr2 holds no Secret "
-        "jr2-instance; run `jr2 up`"
+        "not deployed here — context kind-jr2 / namespace my-instance holds no Secret jr2-instance; "
+        "run `jr2 up`"
     )
 
     gone = KubeContext(
