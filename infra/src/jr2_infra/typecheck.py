@@ -45,6 +45,8 @@ _KEPT: Final = frozenset(
     | {"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"}
     | {"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"}
 )
+_INSTALLED: Final = ("site-packages", "dist-packages")
+"""Folders that an installer fills, which says in a RECORD what it did."""
 _CONFIG_FILES: Final = (
     "pyproject.toml",
     "uv.lock",
@@ -229,12 +231,15 @@ def fingerprint(root: Path, checker: Checker) -> str:
     settings = environment / "pyvenv.cfg"
     feed(settings.read_bytes() if settings.is_file() else b"")
     for site in sorted((environment / "lib").glob("python3*/site-packages")):
-        for record in sorted(site.glob("*.dist-info/RECORD")):
-            status = record.stat()
-            feed(record.parent.name, f"{status.st_mtime_ns} {status.st_size}")
-        for folder in kit.path_entries(site):
-            for path in _sources(folder):
-                feed(path, Path(path).read_bytes())
+        linked = kit.path_entries(site)
+        for installed in (site, *(folder for folder in linked if folder.name in _INSTALLED)):
+            for record in sorted(installed.glob("*.dist-info/RECORD")):
+                status = record.stat()
+                feed(record.parent.name, f"{status.st_mtime_ns} {status.st_size}")
+        for folder in linked:
+            if folder.name not in _INSTALLED:
+                for path in _sources(folder):
+                    feed(path, Path(path).read_bytes())
     return digest.hexdigest()
 
 

@@ -1,0 +1,132 @@
+"""One Kit version: the copies that are compared, and the words and the fix of a mismatch."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import jr2
+from jr2 import names
+from jr2.errors import StepFailed
+from jr2_infra.facts import kit
+
+if TYPE_CHECKING:
+    from tests.unit.infra.conftest import MakeInstance
+
+PACKAGE = Path(jr2.__file__).resolve().parent
+REPOSITORY = PACKAGE.parents[3]
+EXACT = (
+    '[project]\nname = "x"\ndependencies = ["jr2==1.0.0.dev0"]\n'
+    '[dependency-groups]\ndev = ["jr2_cli == 1.0.0.dev0", {include-group = "other"}]\nother = []\n'
+)
+
+
+def site(root: Path) -> Path:
+    return next((root / ".venv" / "lib").glob("python3*/site-packages"))
+
+
+def put_copy(root: Path, version: str) -> Path:
+    """Put another `jr2` before the one that the test environment has."""
+    package = site(root) / "jr2"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "names.py").write_text(f'KIT_VERSION: Final = "{version}"\n')
+    return package
+
+
+def refused(root: Path) -> str:
+    with pytest.raises(StepFailed) as raised:
+        kit.check_kit_version(root)
+    return raised.value.printed
+
+
+def test_one_copy_of_the_commands_version_agrees(make_instance: MakeInstance) -> None:
+    root = make_instance({"pyproject.toml": EXACT})
+
+    found = kit.check_kit_version(root)
+
+    assert found.agrees
+    assert found.resolved == found.running == kit.KitCopy(path=PACKAGE, version=names.KIT_VERSION)
+    assert (found.kit_pin, found.cli_pin) == ("1.0.0.dev0", "1.0.0.dev0")
+
+
+def test_nothing_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(EXACT)
+
+    assert refused(tmp_path) == (
+        "error: Kit version mismatch — an Instance has one (ADR-0056):\n"
+        f"  jr2 does not resolve from {tmp_path}\n"
+        f"  this jr2 (1.0.0.dev0) runs against {PACKAGE} (1.0.0.dev0)\n"
+        f'  install the Instance\'s dependencies ({tmp_path}/pyproject.toml pins "jr2" and '
+        '"jr2-cli" at one exact version)'
+    )
+
+
+def test_another_copy_and_two_pins(make_instance: MakeInstance) -> None:
+    root = make_instance({"pyproject.toml": EXACT.replace("jr2==1.0.0.dev0", "jr2==1.0.1")})
+    other = put_copy(root, "1.0.1")
+
+    assert refused(root) == (
+        "error: Kit version mismatch — an Instance has one (ADR-0056):\n"
+        f"  jr2 resolves to {other} (1.0.1)\n"
+        f"  this jr2 (1.0.0.dev0) runs against {PACKAGE} (1.0.0.dev0)\n"
+        f'  pin "jr2" and "jr2-cli" at ONE exact version in {root}/pyproject.toml and reinstall'
+    )
+
+
+def test_an_instance_without_the_command(make_instance: MakeInstance) -> None:
+    root = make_instance({"pyproject.toml": '[project]\ndependencies = ["jr2 >= 1"]\n'})
+    put_copy(root, "1.0.1")
+
+    assert refused(root).splitlines()[-1] == (
+        f'  add "jr2-cli==1.0.1" to the dev group in {root}/pyproject.toml and reinstall — the '
+        "Instance's own jr2 then runs"
+    )
+
+
+def test_a_copy_of_another_version_than_the_command(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only `jr2` was upgraded: both import one copy, and the command is older."""
+    root = make_instance({"pyproject.toml": EXACT.replace("jr2==1.0.0.dev0", "jr2>=1")})
+    monkeypatch.setattr(kit, "COMMAND_VERSION", "0.9.0")
+
+    assert refused(root).splitlines()[1:3] == [
+        f"  jr2 resolves to {PACKAGE} (1.0.0.dev0)",
+        f"  this jr2 (0.9.0) runs against {PACKAGE} (1.0.0.dev0)",
+    ]
+
+
+def test_a_link_is_the_copy_that_it_names(make_instance: MakeInstance) -> None:
+    root = make_instance()
+    (site(root) / "jr2").symlink_to(PACKAGE)
+
+    assert kit.read_kit(root).agrees
+
+
+def test_the_checkout_is_found_from_its_package(tmp_path: Path) -> None:
+    package = tmp_path / "runtime" / "kit" / "src" / "jr2"
+    package.mkdir(parents=True)
+    (tmp_path / "runtime" / "kit" / "pyproject.toml").touch()
+
+    assert kit.find_checkout(package) is None
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "build-kit-images").touch()
+    assert kit.find_checkout(package) == tmp_path
+
+
+def test_a_pyproject_that_is_no_toml(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project")
+
+    with pytest.raises(StepFailed, match=r"^\S+/pyproject\.toml is not TOML: "):
+        kit.read_pyproject(tmp_path)
+
+
+def test_the_command_has_the_version_of_its_distribution() -> None:
+    for place in ("infra", "cli", "runtime/kit"):
+        project = tomllib.loads((REPOSITORY / place / "pyproject.toml").read_text())["project"]
+
+        assert project["version"] == kit.COMMAND_VERSION == names.KIT_VERSION
