@@ -37,6 +37,7 @@ class Cluster:
 
     installed: bool = True
     granted: bool = True
+    silent: bool = False
     objects: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {"sandboxes": [], "repos": []}
     )
@@ -85,6 +86,8 @@ def make_server(cluster: Cluster) -> ThreadingHTTPServer:
             self.answer(status, {"kind": "Status", "code": status, "message": message})
 
         def do_GET(self) -> None:
+            if cluster.silent:
+                cluster.stopping.wait()
             split = urlsplit(self.path)
             plural = split.path.rpartition("/")[2]
             verb = "watch" if "watch" in parse_qs(split.query) else "list"
@@ -126,10 +129,10 @@ class Operator:
     process: subprocess.Popen[str]
     port: int
 
-    def health(self) -> tuple[int, Any]:
+    def health(self, path: str = "healthz") -> tuple[int, Any]:
         try:
             with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/healthz", timeout=10
+                f"http://127.0.0.1:{self.port}/{path}", timeout=10
             ) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
@@ -229,9 +232,11 @@ def test_watches_both_kinds_within_its_rules(
     watches = [("watch", f"{GROUP_PATH}/{plural}") for plural in KINDS]
     wait_for(lambda: set(watches) <= set(cluster.asked))
     status, body = running.health()
+    ready, missing = running.health("readyz")[0], running.health("other")[0]
     code, log = running.stop()
 
-    assert (status, body) == (200, {"api": "listed", "repos": 0, "sandboxes": 2})
+    assert (status, body) == (200, {"api": "well", "repos": 0, "sandboxes": 2})
+    assert (ready, missing) == (200, 404)
     assert code == 0
     assert [request for request in cluster.asked if not allowed(*request)] == []
     used = {verb for verb, _ in cluster.asked} - {"discover"}
@@ -270,3 +275,16 @@ def test_is_not_healthy_when_the_permission_is_taken(
     code, log = running.stop()
     assert code == 0
     assert any("sandboxes: the API refuses the list" in json.dumps(entry) for entry in log)
+
+
+def test_a_silent_api_is_no_reason_to_start_again(
+    cluster: Cluster, operator: Callable[[], Operator]
+) -> None:
+    running = operator()
+    wait_for(lambda: [verb for verb, _ in cluster.asked].count("watch") == 2)
+    cluster.silent = True
+    began = time.monotonic()
+
+    assert running.health() == (200, {"api": "well", "repos": 0, "sandboxes": 0})
+    assert time.monotonic() - began >= 0.5, "the probe did not ask"
+    assert running.stop()[0] == 0

@@ -5,6 +5,8 @@ Source: design §6.4 (lightkube reads and writes).
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx2
 import kopf
 from lightkube import AsyncClient, KubeConfig
@@ -23,14 +25,14 @@ KINDS = {
 }
 """Plural → resource of every kind that the operator watches."""
 
-_TIMEOUT = httpx2.Timeout(5.0)
+_CONNECTION_TIMEOUT = httpx2.Timeout(5.0)
 _REFUSALS = frozenset({401, 403, 404})
 """No permission, or no such kind; other errors are those of a server in trouble."""
 
 
 def open_client() -> AsyncClient:
     """Connect as the pod's service account, or as the kubeconfig says outside a cluster."""
-    return AsyncClient(config=KubeConfig.from_env(), timeout=_TIMEOUT, trust_env=False)
+    return AsyncClient(config=KubeConfig.from_env(), timeout=_CONNECTION_TIMEOUT, trust_env=False)
 
 
 def connection_info(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | None:
@@ -53,11 +55,20 @@ def connection_info(settings: kopf.OperatorSettings) -> kopf.ConnectionInfo | No
     )
 
 
-async def read_kind(client: AsyncClient, plural: str) -> Reading:
-    """List at most one object of a kind in all namespaces and say how the API answered."""
+async def read_kind(client: AsyncClient, plural: str, deadline: float) -> Reading:
+    """List at most one object of a kind in all namespaces and say how the API answered.
+
+    Args:
+        client: the connection.
+        plural: the kind.
+        deadline: seconds after which no answer counts as none.
+    """
     try:
-        async for _ in client.list(KINDS[plural], namespace="*", chunk_size=1):
-            break
+        async with asyncio.timeout(deadline):
+            async for _ in client.list(KINDS[plural], namespace="*", chunk_size=1):
+                break
+    except TimeoutError:
+        return Reading(answer="unreachable", detail=f"no answer in {deadline:g} s")
     except httpx2.HTTPStatusError as error:
         refused = error.response.status_code in _REFUSALS
         return Reading(answer="refused" if refused else "unreachable", detail=str(error))

@@ -26,6 +26,11 @@ from . import api, health
 _LOG: Final = logging.getLogger("jr2.operator")
 _RETRY: Final = 1.0
 """Seconds between two looks for the kinds at the start."""
+_START_DEADLINE: Final = 5.0
+_PROBE_DEADLINE: Final = 0.5
+"""Seconds: the kubelet gives a probe one second, also while the API says nothing."""
+_PROBES: Final = "/{probe:healthz|readyz}"
+"""Both paths answer alike; kopf serves one route, so the route is a pattern."""
 
 
 class Watcher:
@@ -35,12 +40,15 @@ class Watcher:
         self._client: AsyncClient | None = None
         self._listed_at: dict[str, float] = {}
 
-    async def read_kinds(self) -> dict[str, health.Reading]:
-        """Ask for every kind once and remember which were listed."""
+    async def read_kinds(self, deadline: float) -> dict[str, health.Reading]:
+        """Ask for every kind once, all at once, and remember which were listed."""
         if self._client is None:
             self._client = api.open_client()
         client = self._client
-        readings = {kind: await api.read_kind(client, kind) for kind in api.KINDS}
+        answers = await asyncio.gather(
+            *(api.read_kind(client, kind, deadline) for kind in api.KINDS)
+        )
+        readings = dict(zip(api.KINDS, answers, strict=True))
         now = time.monotonic()
         self._listed_at |= {k: now for k, reading in readings.items() if reading.answer == "listed"}
         return readings
@@ -49,7 +57,7 @@ class Watcher:
         """Return when every kind was listed; say once for each new reason why not."""
         said: set[str] = set()
         while True:
-            readings = await self.read_kinds()
+            readings = await self.read_kinds(_START_DEADLINE)
             waiting = {
                 f"{kind}: {reading.detail}"
                 for kind, reading in readings.items()
@@ -64,7 +72,7 @@ class Watcher:
 
     async def check(self) -> None:
         """Raise when the operator is not healthy."""
-        readings = await self.read_kinds()
+        readings = await self.read_kinds(_PROBE_DEADLINE)
         found = health.problems(readings, self._listed_at, time.monotonic())
         if found:
             raise kopf.PermanentError("; ".join(found))
@@ -103,7 +111,7 @@ def register(registry: kopf.OperatorRegistry, watcher: Watcher) -> None:
     @kopf.on.probe(id="api", registry=registry, errors=kopf.ErrorsMode.PERMANENT)
     async def probe(**_: Any) -> str:
         await watcher.check()
-        return "listed"
+        return "well"
 
     for plural in api.KINDS:
         _register_kind(registry, plural)
@@ -139,7 +147,7 @@ def run(arguments: list[str] | None = None) -> int:
             registry=registry,
             clusterwide=True,
             standalone=True,
-            liveness_endpoint=f"http://0.0.0.0:{options.health_port}/healthz",
+            liveness_endpoint=f"http://0.0.0.0:{options.health_port}{_PROBES}",
         )
     except Exception:
         _LOG.exception("the operator ends")
