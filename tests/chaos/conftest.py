@@ -1,0 +1,239 @@
+"""The two programs of the Orchestrator's pod as plain processes in a folder of their own.
+
+Nothing is faked: the worker starts real Assembly processes, the store is a real file, and a test
+kills what it wants to kill.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx2
+import pytest
+
+import jr2
+from jr2 import names
+from jr2.tree_hash import entries, hash_folder
+
+T = TypeVar("T")
+KIT_CLOSURE = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection")
+KIT_MODULES = ("typing_extensions.py",)
+DEADLINE = 60.0
+
+
+def eventually(
+    what: Callable[[], T | None], *, within: float = DEADLINE, why: str = "the condition"
+) -> T:
+    """Return the first answer that is neither `None` nor false."""
+    end = time.monotonic() + within
+    while True:
+        found = what()
+        if found:
+            return found
+        if time.monotonic() > end:
+            raise AssertionError(f"{why} did not come within {within} s")
+        time.sleep(0.02)
+
+
+class Assembly:
+    """A folder that is an Assembly, and its archive."""
+
+    def __init__(self, root: Path, workflows: Mapping[str, str], **manifest: Any) -> None:
+        self.root = root
+        folder = root / names.ASSEMBLY_INSTANCE / names.WORKFLOWS_DIR
+        folder.mkdir(parents=True)
+        (root / names.ASSEMBLY_PACKAGES).mkdir()
+        (root / names.ASSEMBLY_INSTANCE / names.CONFIG_FILE).write_text(
+            'from jr2 import Config\n\nconfig = Config(name="chaos")\n'
+        )
+        for name, source in workflows.items():
+            (folder / f"{name}.py").write_text(textwrap.dedent(source))
+        stated = {
+            "kitVersion": names.KIT_VERSION,
+            "instance": "chaos",
+            "workflows": sorted(workflows),
+            "platform": "any",
+            "python": "3.11",
+            **manifest,
+        }
+        (root / names.ASSEMBLY_MANIFEST).write_text(json.dumps(stated))
+
+    @property
+    def hash(self) -> str:
+        return hash_folder(self.root, salt="assembly")
+
+    def archive(self) -> bytes:
+        target = io.BytesIO()
+        with tarfile.open(fileobj=target, mode="w:gz") as tar:
+            for entry in entries(self.root):
+                assert isinstance(entry.content, Path)
+                tar.add(entry.content, entry.path)
+        return target.getvalue()
+
+
+class Pod:
+    """One Orchestrator and one worker, in a folder that outlives both."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.instance_token = secrets.token_hex(24)
+        self.publish_token = secrets.token_urlsafe(32)
+        self.port = _free_port()
+        self._processes: list[subprocess.Popen[bytes]] = []
+        for name in ("state", "values", "kit", "made"):
+            (folder / name).mkdir()
+        digests = {
+            names.FILE_INSTANCE_TOKEN_DIGEST: self.instance_token,
+            names.FILE_PUBLISH_TOKEN_DIGEST: self.publish_token,
+        }
+        for file, token in digests.items():
+            (folder / "values" / file).write_text(hashlib.sha256(token.encode()).hexdigest())
+        packages = Path(pydantic_folder()).parent
+        for name in (*KIT_CLOSURE, *KIT_MODULES):
+            (folder / "kit" / name).symlink_to(packages / name)
+        (folder / "kit" / "jr2").symlink_to(Path(jr2.__file__).parent)
+        self.client = httpx2.Client(
+            base_url=f"http://127.0.0.1:{self.port}", timeout=60, trust_env=False
+        )
+        self.client.headers["Authorization"] = f"Bearer {self.instance_token}"
+
+    # --- the programs -----------------------------------------------------------------------------
+    def _start(self, module: str, log: str) -> subprocess.Popen[bytes]:
+        environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("JR2_", "KUBERNETES_"))},
+            "JR2_STATE_PATH": str(self.folder / "state"),
+            "JR2_VALUES_PATH": str(self.folder / "values"),
+            "JR2_WORKER_SOCKET": str(self.folder / "worker.sock"),
+            "JR2_WORKER_ASSEMBLIES_PATH": str(self.folder / "state" / names.ASSEMBLIES_DIR),
+            "JR2_KIT_PATH": str(self.folder / "kit"),
+            "JR2_ORCHESTRATOR_UID": str(os.getuid()),
+            "JR2_WORKER_UID": str(os.getuid()),
+            "JR2_HOST": "127.0.0.1",
+            "JR2_PORT": str(self.port),
+        }
+        with (self.folder / log).open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", module],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        self._processes.append(process)
+        return process
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        process = self._start("jr2_runtime.worker", "worker.log")
+        eventually((self.folder / "worker.sock").exists, why="the worker's socket")
+        return process
+
+    def start_orchestrator(self) -> subprocess.Popen[bytes]:
+        process = self._start("jr2_runtime.orchestrator", "orchestrator.log")
+
+        def answers() -> bool:
+            assert process.poll() is None, self.log("orchestrator")
+            with contextlib.suppress(httpx2.TransportError):
+                return self.client.get("/readyz").status_code == 200
+            return False
+
+        eventually(answers, why="the Orchestrator's answer")
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
+
+    def log(self, program: str) -> str:
+        return (self.folder / f"{program}.log").read_text()
+
+    def close(self) -> None:
+        self.client.close()
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+                try:
+                    process.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+    # --- what a client does -----------------------------------------------------------------------
+    def assembly(self, workflows: Mapping[str, str], **manifest: Any) -> Assembly:
+        return Assembly(self.folder / "made" / secrets.token_hex(4), workflows, **manifest)
+
+    def publish(self, assembly: Assembly, **headers: str) -> httpx2.Response:
+        return self.client.put(
+            f"/assemblies/{assembly.hash}",
+            content=assembly.archive(),
+            headers={"Authorization": f"Bearer {self.publish_token}", **headers},
+        )
+
+    def start_run(self, workflow: str, given: Mapping[str, Any] | None = None) -> str:
+        answer = self.client.post(f"/workflows/{workflow}/runs", json=given or {})
+        assert answer.status_code == 201, answer.text
+        run = answer.json()["runId"]
+        assert isinstance(run, str)
+        return run
+
+    def status(self, run: str) -> dict[str, Any]:
+        answer = self.client.get(f"/runs/{run}")
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        assert isinstance(found, dict)
+        return found
+
+    def settled(self, run: str) -> dict[str, Any]:
+        def ended() -> dict[str, Any] | None:
+            found = self.status(run)
+            return found if found["status"] != "active" else None
+
+        return eventually(ended, why=f"the end of run {run}")
+
+    def assemblies(self) -> dict[str, Any]:
+        found = self.client.get("/assemblies").json()
+        assert isinstance(found, dict)
+        return found
+
+
+def pydantic_folder() -> str:
+    import pydantic
+
+    return str(Path(pydantic.__file__).parent)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert isinstance(port, int)
+        return port
+
+
+@pytest.fixture
+def pod() -> Iterator[Pod]:
+    # A Unix socket's path has at most 107 bytes, so not below pytest's own folder.
+    folder = Path(tempfile.mkdtemp(prefix="jr2-chaos-"))
+    made = Pod(folder)
+    try:
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,222 @@
+"""Kill the Orchestrator or its worker at any moment: nothing acknowledged is lost or done twice."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+WORKFLOWS = Path(__file__).parent / "workflows"
+
+
+def sources(*names: str) -> dict[str, str]:
+    return {name: (WORKFLOWS / f"{name}.py").read_text() for name in names}
+
+
+def wait_for(condition: Any, *, within: float = 60.0) -> None:
+    end = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come"
+        time.sleep(0.02)
+
+
+def gate(pod: Any, run: str, name: str, event: dict[str, Any], **headers: str) -> httpx2.Response:
+    answer = pod.client.post(f"/runs/{run}/gates/{name}/events", json=event, headers=headers)
+    assert isinstance(answer, httpx2.Response)
+    return answer
+
+
+def accepted(answer: httpx2.Response) -> None:
+    assert answer.status_code == 200, answer.text
+
+
+def test_100_parked_runs_and_10_tasks_survive_kill_9_of_the_orchestrator(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("review", "slow"))).status_code == 201
+    marks = pod.folder / "marks"
+    marks.mkdir()
+    parked = [pod.start_run("review", {"ticket": number}) for number in range(100)]
+    working = [
+        pod.start_run("slow", {"folder": str(marks), "number": number}) for number in range(10)
+    ]
+    wait_for(lambda: len(list(marks.glob("started-*"))) == 10)
+
+    pod.kill(main)
+    pod.start_orchestrator()
+
+    live = {run["runId"] for run in pod.client.get("/runs").json()}
+    assert live == {*parked, *working}
+    for number, run in enumerate(parked):
+        accepted(gate(pod, run, "review", {"type": "go", "word": f"w{number}"}))
+    (marks / "go").touch()
+    for number, run in enumerate(parked):
+        ended = pod.settled(run)
+        assert ended["status"] == "done"
+        assert ended["output"] == {"ticket": number, "word": f"w{number}", "version": 1}
+    for number, run in enumerate(working):
+        ended = pod.settled(run)
+        assert (ended["status"], ended["output"]) == ("done", {"results": [number]})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
+    pod: Any, seed: int
+) -> None:
+    """Post numbers without a pause, kill -9 in the middle, and read what was written down."""
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("ledger"))).status_code == 201
+    runs = [pod.start_run("ledger") for _ in range(4)]
+    acknowledged: dict[str, list[int]] = {run: [] for run in runs}
+    sent: dict[str, int] = dict.fromkeys(runs, 0)
+
+    def post(run: str) -> None:
+        with (
+            httpx2.Client(
+                base_url=pod.client.base_url, headers=pod.client.headers, trust_env=False
+            ) as client,
+            contextlib.suppress(httpx2.TransportError),
+        ):
+            while True:
+                sent[run] += 1
+                answer = client.post(
+                    f"/runs/{run}/gates/writing/events",
+                    json={"type": "note", "number": sent[run]},
+                )
+                assert answer.status_code == 200, answer.text
+                acknowledged[run].append(sent[run])
+
+    posters = [threading.Thread(target=post, args=(run,)) for run in runs]
+    for poster in posters:
+        poster.start()
+    wait_for(lambda: sum(map(len, acknowledged.values())) >= 40 + 17 * seed)
+    pod.kill(main)
+    for poster in posters:
+        poster.join()
+    pod.start_orchestrator()
+
+    for run in runs:
+        numbers = pod.status(run)["context"]["numbers"]
+        # The last one may have been committed without an answer; nothing else may differ.
+        assert numbers in (acknowledged[run], [*acknowledged[run], sent[run]])
+        accepted(gate(pod, run, "writing", {"type": "note", "number": -1}))
+        assert pod.status(run)["context"]["numbers"] == [*numbers, -1]
+
+
+def test_a_worker_that_is_killed_comes_back_and_its_tasks_are_asked_again(pod: Any) -> None:
+    worker = pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("review", "slow"))).status_code == 201
+    marks = pod.folder / "marks"
+    marks.mkdir()
+    parked = pod.start_run("review", {"ticket": 1})
+    working = pod.start_run("slow", {"folder": str(marks), "number": 1})
+    started = marks / "started-1"
+    wait_for(started.exists)
+
+    # A container's processes end together; here the group of the supervisor and of its child.
+    for process in [worker.pid, *_children(worker.pid)]:
+        os.kill(process, signal.SIGKILL)
+    worker.wait()
+    pod.start_worker()
+
+    wait_for(lambda: started.read_text() == "xx")
+    (marks / "go").touch()
+    assert pod.settled(working)["output"] == {"results": [1]}
+    accepted(gate(pod, parked, "review", {"type": "go"}))
+    assert pod.settled(parked)["status"] == "done"
+
+
+def test_an_assembly_process_that_is_stopped_is_replaced(pod: Any) -> None:
+    """SIGSTOP: it does not answer, so it is ended, and the step is made in a new one."""
+    worker = pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("review"))).status_code == 201
+    run = pod.start_run("review", {"ticket": 1})
+    (stopped,) = _children(worker.pid)
+    os.kill(stopped, signal.SIGSTOP)
+
+    accepted(gate(pod, run, "review", {"type": "go"}))
+    assert pod.status(run)["status"] == "done"
+    assert stopped not in _children(worker.pid)
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ("hang", "it did not answer within 2 s"),
+        ("die", "the Assembly process ended"),
+        ("grow", "over the limit"),
+    ],
+)
+def test_user_code_that_goes_wrong_faults_its_own_run_only(
+    pod: Any, event: str, reason: str
+) -> None:
+    pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("evil", "slow"))).status_code == 201
+    marks = pod.folder / "marks"
+    marks.mkdir()
+    bad, good = pod.start_run("evil"), pod.start_run("evil")
+    working = pod.start_run("slow", {"folder": str(marks), "number": 5})
+
+    accepted(gate(pod, bad, "waiting", {"type": event}))
+    faulted = pod.status(bad)
+    assert faulted["status"] == "error"
+    assert reason in faulted["fault"]
+    accepted(gate(pod, good, "waiting", {"type": "leave"}))
+    assert pod.status(good)["status"] == "done"
+    (marks / "go").touch()
+    assert pod.settled(working)["output"] == {"results": [5]}
+
+
+def test_a_task_that_ends_its_process_fails_after_three_times(pod: Any) -> None:
+    pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("killer", "review"))).status_code == 201
+    other = pod.start_run("review", {"ticket": 3})
+    ended = pod.settled(pod.start_run("killer"))
+    assert ended["status"] == "done"
+    assert "its process ended 3 times" in ended["output"]["reason"]
+    accepted(gate(pod, other, "review", {"type": "go"}))
+
+
+def test_a_timer_that_came_due_while_nothing_ran_fires_at_the_start(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("slow"))).status_code == 201
+    marks = pod.folder / "marks"
+    marks.mkdir()
+    (marks / "go").touch()
+    run = pod.start_run("slow", {"folder": str(marks), "number": 1})
+    wait_for(lambda: pod.status(run)["value"] != "working")
+    pod.kill(main)
+    time.sleep(0.4)  # the timer's own time passes
+    pod.start_orchestrator()
+    assert pod.settled(run)["output"] == {"results": [1]}
+
+
+def test_sigterm_ends_the_feeds_and_the_program_in_time(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("review"))).status_code == 201
+    run = pod.start_run("review")
+    with pod.client.stream("GET", f"/runs/{run}/events") as feed:
+        lines = feed.iter_lines()
+        assert next(lines) == "event: status"
+        main.terminate()
+        assert "event: closed" in list(lines)
+    assert main.wait(timeout=5) == 0
+
+
+def _children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in text.split()]
