@@ -43,6 +43,11 @@ A Machine that waits at a Gate, for at most a week:
     from datetime import timedelta
 
     from jr2 import Context, ExternalEvent, Machine
+    from pydantic import BaseModel
+
+
+    class Door(BaseModel):
+        ticket: str
 
 
     class Approve(ExternalEvent):
@@ -105,21 +110,26 @@ I = TypeVar("I")  # noqa: E741 - what a task takes
 R = TypeVar("R")
 
 
-class Target(Generic[C]):
-    """A handle that a transition can lead to: a `State` or a `Final` of the same Machine."""
+class _Handle(Generic[C]):
+    """A part of a Machine that is being written."""
 
     def __init__(self, draft: StateDraft) -> None:
         self._draft = draft
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._draft.id!r} of machine {self._draft.machine!r}>"
+        state = "" if self._draft.parent is None else f"{self._draft.id!r} of machine "
+        return f"<{type(self).__name__} {state}{self._draft.machine!r}>"
+
+
+class Target(_Handle[C]):
+    """A handle that a transition can lead to: a `State` or a `Final` of the same Machine."""
 
 
 class Final(Target[C]):
     """A state that completes the state around it; below the root it ends the run."""
 
 
-class _Scope(Target[C]):
+class _Scope(_Handle[C]):
     """What a state and the Machine itself have in common: states inside, and transitions."""
 
     def state(self, name: str, *, initial: bool = False) -> State[C]:
@@ -176,8 +186,6 @@ class _Scope(Target[C]):
         self._draft.change()
         if to is not None and not isinstance(to, Target):
             raise self._draft.refuse(f"leads to {to!r}, which is no state of a Machine")
-        if isinstance(to, Machine):
-            raise self._draft.refuse(f"leads to the machine {to._draft.machine!r}, not to a state")
         self._draft.transitions.append(
             TransitionDraft(
                 event=name,
@@ -191,7 +199,7 @@ class _Scope(Target[C]):
         )
 
 
-class State(_Scope[C]):
+class State(_Scope[C], Target[C]):
     """The handle of a state that can be left."""
 
     def final(self, name: str, output: Callable[[C], Any] | None = None) -> Final[C]:
