@@ -46,6 +46,8 @@ _CHILD: Final = Path(__file__).with_name("walk_child.py")
 _LIMIT: Final = 120.0
 """Seconds that the folder's code may take to load."""
 _KEPT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ")
+_QUICK: Final = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
+"""Without it, pydantic reads the metadata of each installed distribution, to look for plugins."""
 _ENV_LINE: Final = re.compile(
     r"^[ \t\ufeff]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=", re.M
 )
@@ -190,7 +192,7 @@ def read_instance(root: Path, *, config_only: bool = False) -> ReadInstance:
     try:
         done = processes.run(
             [python, "-I", _CHILD, running_copy().path, root, extent, *handed],
-            env={**kept, **handed},
+            env={**kept, **_QUICK, **handed},
             cwd=root,
             timeout=_LIMIT,
         )

@@ -29,7 +29,8 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class _Closed(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when first used: the walk of `jr2 up` imports these shapes and speaks none of them.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 # --- events that a step takes -------------------------------------------------------------------

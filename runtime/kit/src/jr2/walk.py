@@ -53,7 +53,7 @@ _SHORTEST_SECRET: Final = 4
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Problem(_Shape):

@@ -21,8 +21,13 @@ RunState = Literal["active", "done", "error", "cancelled", "lost", "drifted"]
 class Wire(BaseModel):
     """The base of every shape: frozen, closed, camelCase outside."""
 
+    # Built when first used: a command that speaks a few of these shapes does not wait for all.
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, extra="forbid", frozen=True
+        alias_generator=to_camel,
+        populate_by_name=True,
+        extra="forbid",
+        frozen=True,
+        defer_build=True,
     )
 
 
