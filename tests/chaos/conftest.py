@@ -15,6 +15,7 @@ import secrets
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -175,6 +176,12 @@ class Pod:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+
+    def change_store(self, statement: str, values: tuple[Any, ...]) -> None:
+        """Change the store of a program that is not running."""
+        path = self.folder / "state" / names.STATE_DATABASE
+        with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(statement, values)
 
     # --- what a client does -----------------------------------------------------------------------
     def assembly(self, workflows: Mapping[str, str], **manifest: Any) -> Assembly:

@@ -1,0 +1,351 @@
+"""The Orchestrator in this process, and a worker that follows a script.
+
+The far side is faked at its wire: a Unix socket that speaks `jr2.frames` and `jr2.host_wire`. The
+store, the engine, the routes and the volume are real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from jr2 import frames, names
+from jr2.tree_hash import Entry, tree_hash
+from jr2.wire import Maps
+from jr2_runtime.orchestrator.api import Services, build_app
+from jr2_runtime.orchestrator.api.auth import Digests
+from jr2_runtime.orchestrator.assemblies.archive import Limits
+from jr2_runtime.orchestrator.assemblies.folders import Folders
+from jr2_runtime.orchestrator.assemblies.publish import Publisher
+from jr2_runtime.orchestrator.engine import Engine, Registry
+from jr2_runtime.orchestrator.feeds import Feeds
+from jr2_runtime.orchestrator.host import Processes, open_link
+from jr2_runtime.orchestrator.program import take_up
+from jr2_runtime.orchestrator.store import Store
+
+INSTANCE_TOKEN = "instance-token"
+PUBLISH_TOKEN = "publish-token"
+START = 1_800_000_000_000
+
+
+class FakeClock:
+    """A clock that moves when the test says so."""
+
+    def __init__(self) -> None:
+        self._now = START
+        self._moved = asyncio.Event()
+
+    def now(self) -> int:
+        return self._now
+
+    async def wait(self, wake: asyncio.Event, milliseconds: int) -> None:
+        end = self._now + milliseconds
+        while self._now < end and not wake.is_set():
+            waiting = [asyncio.ensure_future(each.wait()) for each in (wake, self._moved)]
+            try:
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for each in waiting:
+                    each.cancel()
+            self._moved.clear()
+
+    def advance(self, seconds: float) -> None:
+        self._now += int(seconds * 1000)
+        self._moved.set()
+
+
+@dataclass
+class FakeWorker:
+    """Answers as an Assembly process would, from a few small Machines.
+
+    A snapshot is the JSON of `{"state", "seen"}`. Workflows: `gate` waits for `go` at the Gate
+    `review`; `timer` arms one timer with the delay of its input; `task` starts one task whose
+    result ends it.
+    """
+
+    path: str
+    workflows: tuple[str, ...] = ("gate", "task", "timer")
+    problems: list[str] = field(default_factory=list)
+    kit_version: str = names.KIT_VERSION
+    opened: list[str] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    answer: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes] | None] | None = None
+    """A test's own answer to a request; `None` from it means: the usual one."""
+    tasks: asyncio.Queue[tuple[dict[str, Any], asyncio.StreamWriter]] = field(
+        default_factory=asyncio.Queue
+    )
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, frames.FrameError):
+            received = await frames.read(reader)
+            assert received is not None
+            self.opened.append(received[0]["open"])
+            writer.write(frames.encode({"ok": True}))
+            while (received := await frames.read(reader)) is not None:
+                self._handle(*received, writer)
+        writer.close()
+
+    def _handle(self, request: dict[str, Any], body: bytes, writer: asyncio.StreamWriter) -> None:
+        self.asked.append(request)
+        scripted = self.answer(request, body) if self.answer is not None else None
+        if scripted is not None:
+            writer.write(frames.encode({"id": request["id"], **scripted[0]}, scripted[1]))
+        elif request["op"] == "load":
+            writer.write(frames.encode({"id": request["id"], **self._loaded()}))
+        elif request["op"] in ("start", "step"):
+            head, snapshot = self._stepped(request, body)
+            writer.write(frames.encode({"id": request["id"], **head}, snapshot))
+        elif request["op"] == "task":
+            self.tasks.put_nowait((request, writer))
+
+    def _loaded(self) -> dict[str, Any]:
+        return {
+            "kind": "loaded",
+            "kit_version": self.kit_version,
+            "instance": "unit",
+            "workflows": [
+                {
+                    "name": name,
+                    "machine_id": name,
+                    "input": None,
+                    "shape": "0123456789ab",
+                    "document": {"machine": name},
+                }
+                for name in self.workflows
+            ],
+            "problems": self.problems,
+        }
+
+    def _stepped(self, request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+        workflow = request["workflow"]
+        commands: list[dict[str, Any]] = []
+        if request["op"] == "start":
+            given = json.loads(body)
+            state, seen = {"gate": "review", "task": "working", "timer": "waiting"}[workflow], []
+            if workflow == "task":
+                commands = [
+                    {"kind": "start_task", "key": "k1", "machine": [], "slot": "s", "input": given}
+                ]
+            if workflow == "timer":
+                commands = [{"kind": "arm_timer", "key": "t1", "delay": given["delay"]}]
+        else:
+            before = json.loads(body)
+            event = request["event"]
+            seen = [*before["seen"], event]
+            if event["kind"] == "gate" and event["name"] != "go":
+                return {"kind": "refused", "code": 400, "error": "accepts: go"}, b""
+            state = "done"
+            commands = [{"kind": "emit", "type": "said", "payload": {"n": len(seen)}}]
+        view = {
+            "status": "done" if state == "done" else "active",
+            "value": state,
+            "context": {"seen": seen, "secret": "context only"},
+            "gates": [
+                {"gate": "review", "id": "g-1", "path": ["review"], "accepts": [], "meta": None}
+            ]
+            if state == "review"
+            else [],
+        }
+        snapshot = json.dumps({"state": state, "seen": seen}).encode()
+        return {"kind": "stepped", "view": view, "commands": commands}, snapshot
+
+
+def archive_of(files: dict[str, bytes]) -> tuple[str, bytes]:
+    """Return the hash and the gzip tar of an Assembly with these files."""
+    target = io.BytesIO()
+    with tarfile.open(fileobj=target, mode="w:gz") as tar:
+        for path, content in files.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(content)
+            info.mode = 0o644
+            tar.addfile(info, io.BytesIO(content))
+    parts = [Entry(path, "file", content) for path, content in files.items()]
+    return tree_hash(parts, salt="assembly"), target.getvalue()
+
+
+def assembly(mark: str = "", **manifest: Any) -> tuple[str, bytes]:
+    """Return the hash and the archive of an Assembly that the fake worker loads."""
+    stated = {
+        "kitVersion": names.KIT_VERSION,
+        "instance": "unit",
+        "workflows": ["gate", "task", "timer"],
+        "platform": "any",
+        "python": "3.11",
+        **manifest,
+    }
+    return archive_of(
+        {
+            "assembly.json": json.dumps(stated).encode(),
+            "instance/workflows/gate.py": f"# {mark}\n".encode(),
+        }
+    )
+
+
+@dataclass
+class Bench:
+    """One Orchestrator without its process: everything but uvicorn and the real worker."""
+
+    folder: Path
+    worker: FakeWorker
+    clock: FakeClock
+    store: Store
+    engine: Engine
+    registry: Registry
+    feeds: Feeds
+    folders: Folders
+    services: Services
+    client: httpx2.AsyncClient
+
+    def bearer(self, token: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {token}"}
+
+    async def publish(
+        self, made: tuple[str, bytes] | None = None, **headers: str
+    ) -> httpx2.Response:
+        hash_, archive = made or assembly()
+        return await self.client.put(
+            f"/assemblies/{hash_}",
+            content=archive,
+            headers={**self.bearer(PUBLISH_TOKEN), **headers},
+        )
+
+    async def post(self, path: str, body: Any = None) -> httpx2.Response:
+        return await self.client.post(path, json=body, headers=self.bearer(INSTANCE_TOKEN))
+
+    async def get(self, path: str) -> httpx2.Response:
+        return await self.client.get(path, headers=self.bearer(INSTANCE_TOKEN))
+
+    async def start(self, workflow: str, given: Any = None) -> str:
+        answer = await self.post(f"/workflows/{workflow}/runs", given or {})
+        assert answer.status_code == 201, answer.text
+        run = answer.json()["runId"]
+        assert isinstance(run, str)
+        return run
+
+    async def status(self, run: str) -> dict[str, Any]:
+        found = (await self.get(f"/runs/{run}")).json()
+        assert isinstance(found, dict)
+        return found
+
+    async def eventually(self, what: Callable[[], Any]) -> None:
+        async with asyncio.timeout(10):
+            while True:
+                found = what()
+                if asyncio.iscoroutine(found):
+                    found = await found
+                if found:
+                    return
+                await asyncio.sleep(0.005)
+
+
+class _Done(Exception):
+    pass
+
+
+@contextlib.asynccontextmanager
+async def open_bench(
+    folder: Path, *, limits: Limits | None = None, largest_archive: int = 2**20
+) -> AsyncIterator[Bench]:
+    """Open a bench over a folder; a second one over the same folder is a restart."""
+    worker = FakeWorker(str(folder / "worker.sock"))
+    (folder / "state").mkdir(exist_ok=True)
+    folders = Folders(folder / "state")
+    folders.prepare()
+    clock, registry, feeds = FakeClock(), Registry(names.KIT_VERSION), Feeds()
+    store = Store(folder / "state" / names.STATE_DATABASE)
+    server = await asyncio.start_unix_server(worker.serve, worker.path)
+    try:
+        async with asyncio.TaskGroup() as group:
+            processes = Processes(
+                group,
+                lambda hash_: open_link(worker.path, os.getuid(), hash_),
+                step_deadline=0.2,
+            )
+            engine = Engine(
+                group=group,
+                store=store,
+                processes=processes,
+                registry=registry,
+                feeds=feeds,
+                clock=clock,
+            )
+            publisher = Publisher(
+                store=store,
+                engine=engine,
+                processes=processes,
+                registry=registry,
+                folders=folders,
+                clock=clock,
+                largest_archive=largest_archive,
+                limits=limits,
+            )
+            services = Services(
+                store=store,
+                engine=engine,
+                registry=registry,
+                feeds=feeds,
+                publisher=publisher,
+                maps=lambda: Maps(images="a" * 64),
+                digests=Digests(
+                    instance=hashlib.sha256(INSTANCE_TOKEN.encode()).hexdigest(),
+                    publisher=hashlib.sha256(PUBLISH_TOKEN.encode()).hexdigest(),
+                ),
+                comment_after=0.05,
+            )
+            loadable = await take_up(store, folders, registry, clock)
+            group.create_task(publisher.watch_releases())
+            await engine.recover(loadable)
+            transport = httpx2.ASGITransport(build_app(services), raise_app_exceptions=False)
+            async with httpx2.AsyncClient(transport=transport, base_url="http://jr2") as client:
+                yield Bench(
+                    folder=folder,
+                    worker=worker,
+                    clock=clock,
+                    store=store,
+                    engine=engine,
+                    registry=registry,
+                    feeds=feeds,
+                    folders=folders,
+                    services=services,
+                    client=client,
+                )
+            raise _Done
+    except* _Done:
+        pass
+    finally:
+        server.close()
+        store.close()
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A folder whose path leaves room for a Unix socket's name."""
+    folder = Path(tempfile.mkdtemp(prefix="jr2-unit-"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+async def bench(short_folder: Path) -> AsyncIterator[Bench]:
+    async with open_bench(short_folder) as made:
+        assert (await made.publish()).status_code == 201
+        yield made
