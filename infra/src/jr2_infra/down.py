@@ -32,6 +32,7 @@ from .closed_list import (
 )
 from .converge import reach
 from .facts import cluster as cluster_facts
+from .lease import ConvergeLease
 from .report import Reporter
 from .rules import Place
 from .tooling import Tooling
@@ -75,9 +76,8 @@ def down(
         namespace=namespace or opened.name,
     )
     with reach(place).http() as http:
-        api = Api(http)
         try:
-            _remove(api, place, all_=all_, yes=yes, force=force, reporter=reporter)
+            _remove(http, place, all_=all_, yes=yes, force=force, reporter=reporter)
         except ApiError as error:
             raise StepFailed(f"the API server refused: {error.message}") from error
         except httpx2.HTTPError as error:
@@ -86,8 +86,9 @@ def down(
 
 
 def _remove(
-    api: Api, place: Place, *, all_: bool, yes: bool, force: bool, reporter: Reporter
+    http: httpx2.Client, place: Place, *, all_: bool, yes: bool, force: bool, reporter: Reporter
 ) -> None:
+    api = Api(http)
     contact = cluster_facts.read_contact(api, place.context, place.namespace, with_nodes=False)
     found = contact.namespace
     if found is None or rules.check_owner(place, found) is None:
@@ -99,9 +100,14 @@ def _remove(
         check_others(place, cluster_facts.other_instances(api, place.namespace))
     if not yes and not reporter.confirm(question(place, all_=all_)):
         raise Aborted(rules.ABORTED)
-    for kind in (SANDBOX, REPO):
-        delete_all(api, kind, place.namespace)
-    _delete(api, ((kind, name, place.namespace) for kind, name in reversed(INSTANCE_OBJECTS)))
+    if (found.get("status") or {}).get("phase") != "Terminating":
+        # The Lease goes with the namespace, so it is given back before that.
+        with ConvergeLease(http, place.namespace).held(reporter):
+            for kind in (SANDBOX, REPO):
+                delete_all(api, kind, place.namespace)
+            _delete(
+                api, ((kind, name, place.namespace) for kind, name in reversed(INSTANCE_OBJECTS))
+            )
     reporter.line(f"namespace: deleting {place.namespace}", code="namespace")
     _delete(api, [(NAMESPACE, place.namespace, None)])
     wait_until_gone(api, place, reporter)
