@@ -21,12 +21,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 import jr2
 from jr2 import frames, host, host_wire, names
 
-KIT = os.pathsep.join([str(Path(jr2.__file__).parents[1]), sysconfig.get_path("purelib")])
+KIT = os.pathsep.join(str(Path(one.__file__ or "").parents[1]) for one in (jr2, pydantic))
 DEADLINE = 20.0
 
 PING = """
@@ -112,6 +113,10 @@ async def environment() -> dict[str, str]:
     return dict(os.environ)
 
 
+async def give_up() -> None:
+    raise asyncio.CancelledError
+
+
 async def stubborn(marker: str) -> str:
     Path(marker).write_text("up")
     try:
@@ -129,7 +134,7 @@ def spin(c, e):
 
 m = Machine("tasks", context=Ctx, start=lambda i: Ctx(text="x" * (i.door or 0)))
 a = m.state("a", initial=True)
-for function in (sleep, fail, leave, big, paths, environment, stubborn):
+for function in (sleep, fail, leave, give_up, big, paths, environment, stubborn):
     m.task(function.__name__, function)
 a.gate().on(Go, assign=spin)
 machine = m.build()
@@ -378,6 +383,8 @@ def test_tasks_run_beside_each_other_and_answer_when_they_end(
     left = process.task("leave", key="leave")
     assert process.read()[0]["reason"] == "SystemExit: 3"
     assert left == failed + 1
+    process.task("give_up", key="give_up")
+    assert process.read()[0]["reason"] == "CancelledError"
     process.task("big", names.MAX_EVENT, key="big")
     assert process.read()[0]["reason"] == (
         f"ValueError: its output has {names.MAX_EVENT + 2} bytes, over the limit {names.MAX_EVENT}"
@@ -403,6 +410,19 @@ def test_tasks_run_beside_each_other_and_answer_when_they_end(
         "key": "slow",
         "reason": "stopped",
     }
+
+
+def test_a_task_that_is_stopped_at_once_is_answered(assembly: Assembly, start: Any) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    for _ in range(20):
+        number = process.task("sleep", "/dev/null")
+        process.send(op="stop_task", run_id="r", key="a#1:task.x")
+
+        reply, _ = process.read()
+
+        assert (reply["id"], reply["reason"]) == (number, "stopped")
 
 
 def test_a_task_may_clean_up_when_it_is_stopped(

@@ -39,7 +39,7 @@ class TaskLoop:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._loop = asyncio.new_event_loop()
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[TaskReturned | TaskRaised]] = {}
         threading.Thread(target=self._serve, name="tasks", daemon=True).start()
 
     def start(
@@ -77,7 +77,18 @@ class TaskLoop:
             return
         task = self._loop.create_task(self._run(request, run_id, key, call))
         self._tasks[name] = task
-        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+        def ended(task: asyncio.Task[TaskReturned | TaskRaised]) -> None:
+            # First forgotten, then answered: the answer may start the same task again.
+            del self._tasks[name]
+            if task.cancelled():
+                # A task that cancelled itself was not stopped, and its run waits for an answer.
+                why = STOPPED if task.cancelling() else "CancelledError"
+                self._answer(TaskRaised(id=request, key=key, reason=why))
+            else:
+                self._answer(task.result())
+
+        task.add_done_callback(ended)
 
     def _stop(self, run_id: str, key: str) -> None:
         task = self._tasks.get((run_id, key))
@@ -86,18 +97,14 @@ class TaskLoop:
 
     async def _run(
         self, request: int, run_id: str, key: str, call: Callable[[], Awaitable[JsonValue]]
-    ) -> None:
-        answer: TaskReturned | TaskRaised
+    ) -> TaskReturned | TaskRaised:
         try:
             output = await call()
             size = len(json_text(output).encode())
             if size > names.MAX_EVENT:
                 raise ValueError(f"its output has {size} bytes, over the limit {names.MAX_EVENT}")
-            answer = TaskReturned(id=request, key=key, output=output)
-        except asyncio.CancelledError:
-            answer = TaskRaised(id=request, key=key, reason=STOPPED)
+            return TaskReturned(id=request, key=key, output=output)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             print(f"run {run_id}: task {key} raised:", file=sys.stderr)
             traceback.print_exc()
-            answer = TaskRaised(id=request, key=key, reason=reason(error))
-        self._answer(answer)
+            return TaskRaised(id=request, key=key, reason=reason(error))
