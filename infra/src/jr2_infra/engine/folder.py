@@ -1,0 +1,79 @@
+"""The folder of one run: in memory, private, and gone when the run is over.
+
+Its name is `jr2-<uid>-<random>`. The run holds a lock on the folder itself, which ends with the
+process, however it ends. The next run removes every folder whose lock is free and reads nothing in
+it.
+
+Source: design §5.2, field case 4e.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from .. import private
+
+
+@contextmanager
+def run_folder(root: Path | None = None) -> Iterator[Path]:
+    """Give a new folder that only we can enter, and remove it again.
+
+    Args:
+        root: where it is made; in memory when it is not given.
+    """
+    base = private.memory_root() if root is None else root
+    remove_abandoned(base)
+    # Made under another name first: a folder under the final one has its lock from the start.
+    made = Path(tempfile.mkdtemp(prefix=".jr2-new-", dir=base))
+    lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = base / f"{_prefix()}{made.name.removeprefix('.jr2-new-')}"
+        made.rename(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def remove_abandoned(base: Path) -> list[Path]:
+    """Remove the folders of runs that were killed; return them.
+
+    Args:
+        base: where runs have their folders.
+    """
+    removed: list[Path] = []
+    for folder in sorted(base.glob(f"{_prefix()}*")):
+        if _is_abandoned(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            removed.append(folder)
+    return removed
+
+
+def _is_abandoned(folder: Path) -> bool:
+    try:
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if os.fstat(lock).st_uid != os.getuid():
+            return False
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return stat.S_ISDIR(folder.lstat().st_mode)
+
+
+def _prefix() -> str:
+    return f"jr2-{os.getuid()}-"

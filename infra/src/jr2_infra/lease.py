@@ -1,0 +1,448 @@
+"""The converge Lease: one converge at a time writes, and a killed one stands in nobody's way.
+
+The Lease `jr2-converge` carries a random nonce and who holds it. Its holder renews it every two
+seconds. Another run watches it for five seconds on its own clock: a Lease that moves has a living
+holder, and the run ends and names it; one that does not move is taken over. No clock of another
+machine is compared, and no process number counts. Every write is guarded by the resourceVersion
+that was read, so that of two runs that take it over one has it.
+
+Source: design §5.2 (fencing), field case 4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import httpx2
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from jr2 import names
+from jr2.errors import StepFailed
+from jr2.wire import LeaseStamp
+
+from . import process_table
+from .engine import run_file
+
+if TYPE_CHECKING:
+    from .report import Reporter
+
+RENEW_SECONDS: Final = 2.0
+WATCH_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.25
+_TRIES: Final = 8
+_HOLDER: Final = "jr2.dev/lease-holder"
+
+
+class Clock(Protocol):
+    """The clock of a run; tests have their own."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+
+    def now(self) -> datetime:
+        """Return the time with its zone."""
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class SystemClock:
+    """The clock of this machine."""
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow."""
+        return time.monotonic()
+
+    def now(self) -> datetime:
+        """Return the time in UTC."""
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+class Holder(BaseModel):
+    """Who holds a Lease, as it stands in the Lease; for people, and to end what was left over."""
+
+    # A newer Kit may say more of itself, and its Lease must be readable all the same.
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    user: str
+    host: str
+    pid: int
+    started: str
+    """When the command was started, in UTC."""
+    session: int | None = None
+    """The session of the engine's processes, once they run."""
+    session_start: str = ""
+    mark: str = ""
+    """What stands in the environment of each of the engine's processes."""
+
+    def words(self) -> str:
+        """Return the holder as a person reads it."""
+        return f"{self.user} on {self.host} (pid {self.pid}, since {self.started})"
+
+
+def this_process(clock: Clock) -> Holder:
+    """Return this command as a holder."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
+    started = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Holder(user=user, host=process_table.host(), pid=os.getpid(), started=started)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A Lease as it was read."""
+
+    body: Mapping[str, Any]
+
+    @property
+    def version(self) -> str:
+        return str(self.body["metadata"]["resourceVersion"])
+
+    @property
+    def nonce(self) -> str:
+        return str(self.body.get("spec", {}).get("holderIdentity") or "")
+
+    @property
+    def acquired(self) -> datetime | None:
+        text = self.body.get("spec", {}).get("acquireTime")
+        try:
+            return datetime.fromisoformat(text) if text else None
+        except ValueError:
+            return None
+
+    @property
+    def transitions(self) -> int:
+        return int(self.body.get("spec", {}).get("leaseTransitions") or 0)
+
+    @property
+    def holder(self) -> Holder | None:
+        text = (self.body["metadata"].get("annotations") or {}).get(_HOLDER)
+        try:
+            return Holder.model_validate_json(text) if text else None
+        except ValidationError:
+            return None
+
+    def who(self) -> str:
+        holder = self.holder
+        return holder.words() if holder else "a run that does not say who it is"
+
+
+class ConvergeLease:
+    """The Lease of one namespace in the hands of one run.
+
+    Args:
+        http: the API server, as `KubeContext.http` gives it; it is used from two threads.
+        namespace: the Instance's namespace, or `jr2-system`.
+        clock: the clock of this run.
+        holder: who this run is.
+    """
+
+    def __init__(
+        self,
+        http: httpx2.Client,
+        namespace: str,
+        *,
+        clock: Clock | None = None,
+        holder: Holder | None = None,
+    ) -> None:
+        self._http = http
+        self._namespace = namespace
+        self._clock = clock or SystemClock()
+        self._holder = holder or this_process(self._clock)
+        self._lock = threading.Lock()
+        self._mine: _Seen | None = None
+        self._acquired: datetime | None = None
+        self._renewed = 0.0
+        self._taken_by: str | None = None
+        self.nonce = secrets.token_hex(16)
+
+    @property
+    def namespace(self) -> str:
+        """Where the Lease is."""
+        return self._namespace
+
+    @property
+    def stamp(self) -> LeaseStamp:
+        """What a publish carries; only of a Lease that was acquired."""
+        assert self._acquired is not None
+        return LeaseStamp(acquired=self._acquired, nonce=self.nonce)
+
+    def settings(self) -> dict[str, str]:
+        """Return what the dynamic providers are told, so that `engine.fence` can ask."""
+        return {run_file.LEASE_NAMESPACE: self._namespace, run_file.LEASE_NONCE: self.nonce}
+
+    @contextlib.contextmanager
+    def held(self, reporter: Reporter) -> Iterator[ConvergeLease]:
+        """Hold the Lease for a while: acquire, renew in a thread, release.
+
+        When another run takes it over, the engine's processes are ended, and what the body raised
+        becomes an error that names that run.
+
+        Raises:
+            StepFailed: another run holds it, or took it over.
+        """
+        self.acquire(reporter)
+        over = threading.Event()
+        renewing = threading.Thread(target=self._keep_renewing, args=(over,), daemon=True)
+        renewing.start()
+        try:
+            yield self
+        except BaseException as error:
+            if self._taken_by is not None and isinstance(error, Exception):
+                raise self._lost() from error
+            raise
+        finally:
+            over.set()
+            renewing.join()
+            with contextlib.suppress(httpx2.HTTPError, StepFailed):
+                self.release()
+        if self._taken_by is not None:
+            raise self._lost()
+
+    def acquire(self, reporter: Reporter) -> None:
+        """Take the Lease, or take it over from a run that no longer renews it.
+
+        Raises:
+            StepFailed: another run holds it, or the API server refuses.
+        """
+        for _ in range(_TRIES):
+            seen = self._read()
+            if seen is None:
+                if self._create():
+                    return
+                continue
+            if not seen.nonce:
+                if self._take(seen):
+                    return
+                continue
+            self._watch(seen, reporter)
+            self._end_left_over(seen)
+            if self._take(seen):
+                reporter.line(
+                    f"lease: taken over from {seen.who()}, which no longer renews it",
+                    code="lease-taken-over",
+                )
+                return
+        raise StepFailed(
+            f"cannot take the Lease {names.CONVERGE_LEASE} in {self._namespace}: "
+            "it changed each time it was to be written"
+        )
+
+    def renew(self) -> bool:
+        """Renew the Lease once; `False` when another run has it.
+
+        Raises:
+            StepFailed: the API server refuses.
+            httpx2.HTTPError: the API server does not answer.
+        """
+        with self._lock:
+            return self._write_mine()
+
+    def record_engine(self, session: int, start: str, mark: str) -> None:
+        """Write down the engine's processes, so that the next run can end what is left of them.
+
+        Args:
+            session: their session.
+            start: when its leader was started.
+            mark: what stands in the environment of each.
+
+        Raises:
+            StepFailed: another run has the Lease by now.
+        """
+        with self._lock:
+            self._holder = self._holder.model_copy(
+                update={"session": session, "session_start": start, "mark": mark}
+            )
+            if not self._write_mine():
+                raise self._lost()
+
+    def still_ours(self) -> bool:
+        """Say whether this run may write: nobody took the Lease, and nobody can have taken it."""
+        recently = self._clock.monotonic() - self._renewed < WATCH_SECONDS
+        return self._mine is not None and self._taken_by is None and recently
+
+    def release(self) -> None:
+        """Give the Lease back; its time of acquisition stays, so that the next one is later."""
+        with self._lock:
+            if self._mine is None or self._taken_by is not None:
+                return
+            body = self._body("", self._mine)
+            del body["metadata"]["annotations"]
+            del body["spec"]["holderIdentity"]
+            self._put(body)
+            self._mine = None
+
+    def _keep_renewing(self, over: threading.Event) -> None:
+        while not over.wait(RENEW_SECONDS):
+            try:
+                ours = self.renew()
+            except (httpx2.HTTPError, StepFailed):
+                # Not reached this time: the nonce decides when the server answers again.
+                continue
+            if not ours:
+                if self._holder.session is not None:
+                    process_table.end_left_over(
+                        self._holder.session, self._holder.session_start, self._holder.mark
+                    )
+                return
+
+    def _watch(self, seen: _Seen, reporter: Reporter) -> None:
+        """Look at a Lease for five seconds; return when it did not move."""
+        began = self._clock.monotonic()
+        try:
+            while self._clock.monotonic() - began < WATCH_SECONDS:
+                reporter.progress(f"lease: held by {seen.who()} — watching whether it is renewed")
+                self._clock.sleep(_LOOK_SECONDS)
+                now = self._read()
+                if now is not None and now.version != seen.version and now.nonce:
+                    raise StepFailed(
+                        f'another `jr2 up` converges namespace "{self._namespace}": {now.who()}'
+                    )
+                if now is None or now.version != seen.version:
+                    return
+        finally:
+            reporter.progress(None)
+
+    def _end_left_over(self, seen: _Seen) -> None:
+        holder = seen.holder
+        if holder is None or holder.session is None or holder.host != self._holder.host:
+            return
+        process_table.end_left_over(holder.session, holder.session_start, holder.mark)
+
+    def _create(self) -> bool:
+        body = self._body(self.nonce, None)
+        response = self._http.post(_path(self._namespace), json=body)
+        if response.status_code == 409:
+            return False
+        self._took(_Seen(_checked(response)), body)
+        return True
+
+    def _take(self, seen: _Seen) -> bool:
+        body = self._body(self.nonce, seen)
+        body["spec"]["leaseTransitions"] = seen.transitions + 1
+        found = self._put(body)
+        if found is None:
+            return False
+        self._took(found, body)
+        return True
+
+    def _took(self, found: _Seen, body: Mapping[str, Any]) -> None:
+        self._mine = found
+        self._acquired = datetime.fromisoformat(body["spec"]["acquireTime"])
+        self._renewed = self._clock.monotonic()
+
+    def _write_mine(self) -> bool:
+        assert self._mine is not None
+        for _ in range(_TRIES):
+            if self._taken_by is not None:
+                return False
+            asked = self._clock.monotonic()
+            found = self._put(self._body(self.nonce, self._mine))
+            if found is not None:
+                self._mine, self._renewed = found, asked
+                return True
+            found = self._read()
+            if found is None or found.nonce != self.nonce:
+                self._taken_by = "a run that removed it" if found is None else found.who()
+                return False
+            self._mine = found
+        return True
+
+    def _body(self, nonce: str, seen: _Seen | None) -> dict[str, Any]:
+        now = self._clock.now()
+        acquired = now if self._acquired is None else self._acquired
+        if self._acquired is None and seen is not None and seen.acquired is not None:
+            # Later than the last holder's, whatever the two machines think of the time.
+            acquired = max(now, seen.acquired + timedelta(microseconds=1))
+        holder = self._holder.model_dump_json(exclude_none=True)
+        body: dict[str, Any] = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": names.CONVERGE_LEASE,
+                "namespace": self._namespace,
+                "labels": {names.LABEL_MANAGED_BY: names.MANAGED_BY},
+                "annotations": {_HOLDER: holder},
+            },
+            "spec": {
+                "holderIdentity": nonce,
+                "leaseDurationSeconds": int(WATCH_SECONDS),
+                "acquireTime": _moment(acquired),
+                "renewTime": _moment(now),
+                "leaseTransitions": 0 if seen is None else seen.transitions,
+            },
+        }
+        if seen is not None:
+            body["metadata"]["resourceVersion"] = seen.version
+        return body
+
+    def _read(self) -> _Seen | None:
+        return _read(self._http, self._namespace)
+
+    def _put(self, body: Mapping[str, Any]) -> _Seen | None:
+        """Write if nobody wrote since; `None` when somebody did."""
+        response = self._http.put(_path(self._namespace, names.CONVERGE_LEASE), json=dict(body))
+        if response.status_code in (404, 409):
+            return None
+        return _Seen(_checked(response))
+
+    def _lost(self) -> StepFailed:
+        return StepFailed(
+            f'another `jr2 up` took over the converge of namespace "{self._namespace}": '
+            f"{self._taken_by}"
+        )
+
+
+def nonce_of(http: httpx2.Client, namespace: str) -> str | None:
+    """Return the nonce of the run that holds the Lease now; `None` when nobody does.
+
+    Raises:
+        StepFailed: the API server refuses.
+        httpx2.HTTPError: the API server does not answer.
+    """
+    seen = _read(http, namespace)
+    return (seen.nonce or None) if seen is not None else None
+
+
+def _read(http: httpx2.Client, namespace: str) -> _Seen | None:
+    response = http.get(_path(namespace, names.CONVERGE_LEASE))
+    return None if response.status_code == 404 else _Seen(_checked(response))
+
+
+def _path(namespace: str, name: str | None = None) -> str:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    return path if name is None else f"{path}/{name}"
+
+
+def _checked(response: httpx2.Response) -> Mapping[str, Any]:
+    try:
+        body = response.json()
+    except ValueError:
+        body = {}
+    if response.is_error or not isinstance(body, dict):
+        words = body.get("message") if isinstance(body, dict) else None
+        raise StepFailed(
+            f"cannot take the Lease {names.CONVERGE_LEASE}: "
+            f"{words or f'the API server answered {response.status_code}'}"
+        )
+    return body
+
+
+def _moment(moment: datetime) -> str:
+    """Return a time as Kubernetes writes it, with microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

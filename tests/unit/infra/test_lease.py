@@ -1,0 +1,398 @@
+"""The converge Lease on the wire: field case 4, with a clock that moves when somebody waits."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx2
+import pytest
+
+from jr2.errors import StepFailed
+from jr2_infra import process_table
+from jr2_infra.lease import ConvergeLease, Holder, nonce_of
+
+START = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
+
+
+class Clock:
+    """A clock of one machine; `during` is called while somebody waits on it."""
+
+    def __init__(self, ahead: float = 0.0) -> None:
+        self.seconds = 0.0
+        self.ahead = ahead
+        self.during: Callable[[], None] = lambda: None
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.seconds + self.ahead)
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+        self.during()
+
+
+class Reporter:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.shown: list[str] = []
+
+    def line(self, text: str, *, code: str = "line") -> None:
+        self.lines.append(text)
+
+    def warning(self, text: str, *, code: str = "warning") -> None:
+        raise AssertionError(text)
+
+    def progress(self, text: str | None) -> None:
+        if text is not None:
+            self.shown.append(text)
+
+    def confirm(self, question: str) -> bool:
+        raise AssertionError(f"asked: {question}")
+
+
+class Api:
+    """The Lease as an API server keeps it: a write with an old resourceVersion is a conflict."""
+
+    def __init__(self) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.version = 0
+        self.writes = 0
+        self.before_write: Callable[[], None] = lambda: None
+
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
+        assert request.url.path.startswith("/apis/coordination.k8s.io/v1/namespaces/demo/leases")
+        if request.method == "GET":
+            if self.lease is None:
+                return self.status(404)
+            return httpx2.Response(200, json=self.lease)
+        hook, self.before_write = self.before_write, lambda: None
+        hook()
+        body = json.loads(request.content)
+        if request.method == "POST":
+            if self.lease is not None:
+                return self.status(409)
+        else:
+            assert request.method == "PUT"
+            if self.lease is None:
+                return self.status(404)
+            if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+                return self.status(409)
+        self.store(body)
+        return httpx2.Response(200, json=self.lease)
+
+    def store(self, body: dict[str, Any]) -> None:
+        self.version += 1
+        self.writes += 1
+        self.lease = copy.deepcopy(body)
+        self.lease["metadata"]["resourceVersion"] = str(self.version)
+
+    def status(self, code: int) -> httpx2.Response:
+        return httpx2.Response(code, json={"kind": "Status", "message": f"answered {code}"})
+
+    @contextmanager
+    def http(self) -> Iterator[httpx2.Client]:
+        transport = httpx2.MockTransport(self.answer)
+        with httpx2.Client(base_url="http://api", transport=transport) as client:
+            yield client
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+def http(api: Api) -> Iterator[httpx2.Client]:
+    with api.http() as client:
+        yield client
+
+
+def holder(user: str, *, host: str = "here", pid: int = 7, **engine: Any) -> Holder:
+    started = "2026-11-30T11:59:00Z"
+    return Holder(user=user, host=host, pid=pid, started=started, **engine)
+
+
+def lease_of(
+    http: httpx2.Client, user: str, clock: Clock | None = None, **facts: Any
+) -> ConvergeLease:
+    return ConvergeLease(http, "demo", clock=clock or Clock(), holder=holder(user, **facts))
+
+
+def renewing(lease: ConvergeLease, clock: Clock, *, after: float) -> Callable[[], None]:
+    def renew() -> None:
+        if clock.seconds > after:
+            assert lease.renew()
+
+    return renew
+
+
+def test_a_free_lease_is_taken_at_once_and_given_back(api: Api, http: httpx2.Client) -> None:
+    clock, reporter = Clock(), Reporter()
+    lease = lease_of(http, "zoe", clock)
+
+    with lease.held(reporter):
+        assert api.lease is not None
+        assert api.lease["spec"]["holderIdentity"] == lease.nonce == nonce_of(http, "demo")
+        assert lease.still_ours()
+        assert lease.settings() == {"lease_namespace": "demo", "lease_nonce": lease.nonce}
+
+    assert (clock.seconds, reporter.lines) == (0.0, [])
+    assert nonce_of(http, "demo") is None
+    assert not lease.still_ours()
+    assert "zoe" not in json.dumps(api.lease)
+
+
+def test_a_renewed_lease_is_left_to_its_holder(api: Api, http: httpx2.Client) -> None:
+    """4g: one works, the other names it within five seconds."""
+    first, clock = lease_of(http, "zoe", host="far", pid=41), Clock()
+    first.acquire(Reporter())
+    clock.during = renewing(first, clock, after=2)
+
+    with pytest.raises(StepFailed) as caught:
+        lease_of(http, "bob", clock).acquire(Reporter())
+
+    assert caught.value.printed == (
+        'error: another `jr2 up` converges namespace "demo": '
+        "zoe on far (pid 41, since 2026-11-30T11:59:00Z)"
+    )
+    assert clock.seconds <= 5
+    assert nonce_of(http, "demo") == first.nonce
+
+
+@pytest.mark.parametrize("host", ["here", "far"])
+def test_a_lease_that_does_not_move_is_taken_over(http: httpx2.Client, host: str) -> None:
+    """4b and 4c: watched on the own clock, with a progress line and no question."""
+    dead = lease_of(http, "zoe", host=host)
+    dead.acquire(Reporter())
+    clock, reporter = Clock(ahead=-3600), Reporter()
+    lease = lease_of(http, "bob", clock)
+
+    lease.acquire(reporter)
+
+    assert 5 <= clock.seconds <= 6
+    assert reporter.lines == [
+        f"lease: taken over from zoe on {host} (pid 7, since 2026-11-30T11:59:00Z), "
+        "which no longer renews it"
+    ]
+    assert set(reporter.shown) == {
+        f"lease: held by zoe on {host} (pid 7, since 2026-11-30T11:59:00Z) — "
+        "watching whether it is renewed"
+    }
+    assert nonce_of(http, "demo") == lease.nonce
+
+
+def test_each_holder_is_later_than_the_one_before(http: httpx2.Client) -> None:
+    """The Orchestrator compares times of acquisition, and no two machines agree on the time."""
+    first = lease_of(http, "zoe", Clock(ahead=3600))
+    first.acquire(Reporter())
+    first.release()
+    second = lease_of(http, "bob")
+    second.acquire(Reporter())
+
+    assert second.stamp.acquired > first.stamp.acquired
+    before = second.stamp
+    assert second.renew()
+    assert second.stamp == before
+
+
+def test_of_two_that_take_it_over_one_has_it(api: Api, http: httpx2.Client) -> None:
+    lease_of(http, "dead").acquire(Reporter())
+    quick = lease_of(http, "quick")
+
+    def overtake() -> None:
+        assert quick._take(quick._read())  # type: ignore[arg-type]
+
+    clock = Clock()
+    clock.during = renewing(quick, clock, after=6)
+    api.before_write = overtake
+
+    with pytest.raises(StepFailed, match=r"another `jr2 up` converges .*: quick on here"):
+        lease_of(http, "slow", clock).acquire(Reporter())
+    assert nonce_of(http, "demo") == quick.nonce
+
+
+def test_a_holder_learns_that_it_was_taken_over(http: httpx2.Client) -> None:
+    first, second = lease_of(http, "zoe"), lease_of(http, "bob", host="far")
+    first.acquire(Reporter())
+    second.acquire(Reporter())
+
+    assert not first.renew()
+    assert not first.still_ours()
+    with pytest.raises(StepFailed, match=r"took over .*: bob on far"):
+        first.record_engine(1, "x", "y")
+    first.release()
+    assert nonce_of(http, "demo") == second.nonce
+
+
+def test_what_the_body_raised_becomes_the_name_of_the_other_run(http: httpx2.Client) -> None:
+    lease = lease_of(http, "zoe")
+
+    def converge() -> None:
+        with lease.held(Reporter()):
+            lease_of(http, "bob").acquire(Reporter())
+            assert not lease.renew()
+            raise StepFailed("the engine ended")
+
+    with pytest.raises(StepFailed, match=r"took over the converge .*: bob"):
+        converge()
+
+
+def test_a_change_by_somebody_else_that_is_no_holder_does_not_lose_it(
+    api: Api, http: httpx2.Client
+) -> None:
+    lease = lease_of(http, "zoe")
+    lease.acquire(Reporter())
+    assert api.lease is not None
+    api.lease["metadata"]["labels"]["x"] = "y"
+    api.store(api.lease)
+
+    assert lease.renew()
+    assert lease.still_ours()
+
+
+def test_a_run_that_could_not_renew_does_not_write(http: httpx2.Client) -> None:
+    clock = Clock()
+    lease = lease_of(http, "zoe", clock)
+    lease.acquire(Reporter())
+    clock.seconds += 4.9
+    assert lease.still_ours()
+    clock.seconds += 0.2
+    assert not lease.still_ours()
+    assert lease.renew()
+    assert lease.still_ours()
+
+
+def test_the_servers_words_are_said(http: httpx2.Client, api: Api) -> None:
+    api.answer = lambda request: httpx2.Response(  # type: ignore[method-assign]
+        403, json={"message": "leases is forbidden"}
+    )
+    with api.http() as forbidden, pytest.raises(StepFailed) as caught:
+        lease_of(forbidden, "zoe").acquire(Reporter())
+
+    assert caught.value.printed == "error: cannot take the Lease jr2-converge: leases is forbidden"
+
+
+def test_a_holder_that_cannot_be_read_is_taken_over_all_the_same(
+    api: Api, http: httpx2.Client
+) -> None:
+    dead = lease_of(http, "zoe")
+    dead.acquire(Reporter())
+    assert api.lease is not None
+    api.lease["metadata"]["annotations"] = {"jr2.dev/lease-holder": "not JSON"}
+    reporter = Reporter()
+
+    lease_of(http, "bob").acquire(reporter)
+
+    assert reporter.lines == [
+        "lease: taken over from a run that does not say who it is, which no longer renews it"
+    ]
+
+
+SLEEPER = (
+    "import os, sys, time\n"
+    "child = os.fork()\n"
+    "os.setpgid(0, 0) if child == 0 else None\n"
+    "print(os.getpid(), flush=True)\n"
+    "time.sleep(60)\n"
+)
+
+
+@pytest.fixture
+def engine() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A session as the engine's is: a leader, and a child in a process group of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLEEPER],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={"JR2_RUN_FILE": "/dev/shm/jr2-0-abc/run.json"},
+    )
+    assert process.stdout is not None
+    pids = [int(process.stdout.readline()) for _ in range(2)]
+    yield process, pids
+    for pid in pids:
+        if process_table.start_of(pid) is not None:
+            os.kill(pid, 9)
+    process.stdout.close()
+    process.wait()
+
+
+def take_over_from(http: httpx2.Client, process: subprocess.Popen[str], start: str) -> None:
+    dead = lease_of(http, "zoe")
+    dead.acquire(Reporter())
+    dead.record_engine(process.pid, start, "/dev/shm/jr2-0-abc/run.json")
+    lease_of(http, "bob").acquire(Reporter())
+
+
+def gone(pid: int) -> bool:
+    until = time.monotonic() + 5
+    while process_table.start_of(pid) is not None and time.monotonic() < until:
+        time.sleep(0.01)
+    return process_table.start_of(pid) is None
+
+
+def test_what_is_left_of_a_killed_run_is_ended(
+    http: httpx2.Client, engine: tuple[subprocess.Popen[str], list[int]]
+) -> None:
+    process, pids = engine
+    take_over_from(http, process, process_table.start_of(process.pid) or "")
+    assert all(gone(pid) for pid in pids)
+
+
+def test_what_is_left_is_ended_also_when_its_leader_is_gone(
+    http: httpx2.Client, engine: tuple[subprocess.Popen[str], list[int]]
+) -> None:
+    process, pids = engine
+    start = process_table.start_of(process.pid) or ""
+    process.kill()
+    process.wait()
+    (left,) = [pid for pid in pids if pid != process.pid]
+    assert process_table.start_of(left) is not None
+
+    take_over_from(http, process, start)
+
+    assert gone(left)
+
+
+def test_a_process_that_came_by_the_number_is_not_touched(http: httpx2.Client) -> None:
+    """4d: another program has the session number that the Lease names."""
+    other = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={},
+    )
+    try:
+        assert other.stdout is not None
+        other.stdout.readline()
+        take_over_from(http, other, "an earlier start")
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.communicate()
+
+
+def test_a_run_of_another_host_is_not_looked_for_here(
+    http: httpx2.Client, engine: tuple[subprocess.Popen[str], list[int]]
+) -> None:
+    process, pids = engine
+    dead = lease_of(http, "zoe", host="far")
+    dead.acquire(Reporter())
+    start = process_table.start_of(process.pid) or ""
+    dead.record_engine(process.pid, start, "/dev/shm/jr2-0-abc/run.json")
+
+    lease_of(http, "bob").acquire(Reporter())
+
+    assert all(process_table.start_of(pid) is not None for pid in pids)
