@@ -84,8 +84,8 @@ CHECKERS: Final[Mapping[str, Checker]] = {
             name="mypy",
             arguments=("--no-pretty", "--show-column-numbers", "--no-error-summary", "."),
         ),
-        Checker(name="basedpyright", arguments=("--pythonpath", "{python}")),
-        Checker(name="pyright", arguments=("--pythonpath", "{python}")),
+        Checker(name="basedpyright", arguments=("--pythonpath", "{python}", "--level", "error")),
+        Checker(name="pyright", arguments=("--pythonpath", "{python}", "--level", "error")),
         Checker(
             name="ty", arguments=("check", "--python", "{python}", "--output-format", "concise")
         ),
@@ -97,8 +97,7 @@ CHECKERS: Final[Mapping[str, Checker]] = {
                 "{python}",
                 "--output-format",
                 "min-text",
-                "--summary",
-                "none",
+                "--summary=none",
             ),
         ),
     )
@@ -283,7 +282,9 @@ def _run(root: Path, checker: Checker) -> None:
     except OSError as error:
         raise StepFailed(f"typecheck: cannot run {program[0]}: {error.strerror}") from error
     if done.returncode:
-        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        # A checker that cannot start says why on stderr; one that runs chats there.
+        words = done.stdout if done.stdout.strip() else done.stderr
+        said = [line for line in words.splitlines() if line.strip()]
         raise Refusal(
             "\n".join(
                 [

@@ -112,7 +112,7 @@ def test_what_the_checker_says_stands_below_the_refusal(
     make_instance: MakeInstance, said: Said
 ) -> None:
     root = make_instance({"pyproject.toml": project("pyright")})
-    put_program(root, "pyright", "echo 'a.py:1: error'; echo; echo '  more' >&2; exit 1")
+    put_program(root, "pyright", "echo 'a.py:1: error'; echo; echo '  more'; echo chat >&2; exit 1")
 
     for _ in range(2):
         with pytest.raises(Refusal) as raised:
@@ -122,7 +122,17 @@ def test_what_the_checker_says_stands_below_the_refusal(
             "refusing: this instance does not typecheck — nothing was built and nothing was "
             "applied\n  a.py:1: error\n    more"
         )
-    assert runs(root) == [f"--pythonpath {root}/.venv/bin/python"] * 2
+    assert runs(root) == [f"--pythonpath {root}/.venv/bin/python --level error"] * 2
+
+
+def test_a_checker_that_cannot_start_says_why(make_instance: MakeInstance, said: Said) -> None:
+    root = make_instance({"pyproject.toml": project("ty")})
+    put_program(root, "ty", "echo 'ty.toml: no such rule' >&2; exit 2")
+
+    with pytest.raises(Refusal) as raised:
+        typecheck.typecheck(root, said)
+
+    assert raised.value.message.splitlines()[1:] == ["  ty.toml: no such rule"]
 
 
 def test_no_value_reaches_a_checker(
