@@ -147,7 +147,9 @@ def test_a_service_waits_until_what_it_needs_answers(
         "while True: s.accept()\n"
     )
     one = start(
-        service("server", sys.executable, "-c", code, probe={"kind": "unix", "target": str(socket)}),
+        service(
+            "server", sys.executable, "-c", code, probe={"kind": "unix", "target": str(socket)}
+        ),
         service("client", after=["server"]),
     )
     one.pid("server")

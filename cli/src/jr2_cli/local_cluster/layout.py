@@ -40,15 +40,14 @@ DNS_PORT: Final = 1053
 SERVER: Final = f"https://{NODE_ADDRESS}:{API_PORT}"
 
 # On 127.0.0.1 only.
-ETCD_PORT: Final = 12379
-ETCD_PEER_PORT: Final = 12380
+ETCD_PORT: Final = 22379
+ETCD_PEER_PORT: Final = 22380
 CONTROLLER_MANAGER_PORT: Final = 10257
 SCHEDULER_PORT: Final = 10259
 KUBELET_HEALTH_PORT: Final = 10248
 PROXY_HEALTH_PORT: Final = 10256
 PROXY_METRICS_PORT: Final = 10249
 COREDNS_READY_PORT: Final = 18181
-ROUTER_HEALTH_PORT: Final = 20244
 
 BUSYBOX_IMAGE: Final = "jr2.local/busybox:1"
 """Our image of busybox: a pod's sandbox, and the helper of the volumes."""

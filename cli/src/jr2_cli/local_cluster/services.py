@@ -250,14 +250,11 @@ def _kube_router(files: Layout, program: Path) -> plan.Service:
             f"--hostname-override={layout.NODE_NAME}",
             f"--service-cluster-ip-range={layout.SERVICE_RANGE}",
             "--enable-ipv6=false",
-            f"--health-addr={_LOCALHOST}",
-            f"--health-port={layout.ROUTER_HEALTH_PORT}",
+            # Its health check listens on every address, and cannot be told otherwise.
+            "--health-port=0",
             "--metrics-port=0",
         ),
         after=("kube-apiserver",),
-        probe=plan.Probe(
-            kind="http", target=f"http://{_LOCALHOST}:{layout.ROUTER_HEALTH_PORT}/healthz"
-        ),
     )
 
 

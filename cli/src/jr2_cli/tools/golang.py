@@ -47,17 +47,24 @@ class Go:
     version: str
 
 
-def find_go(environ: Mapping[str, str]) -> Go:
-    """Find a Go that is new enough: on PATH, then where its installer puts it.
+def usual_places() -> list[Path]:
+    """Where the installer of Go, and Debian's packages of it, put the program."""
+    debian = sorted(Path("/usr/lib").glob("go-1.*/bin/go"), reverse=True)
+    return [Path("/usr/local/go/bin/go"), *debian]
+
+
+def find_go(environ: Mapping[str, str], usual: Sequence[Path] | None = None) -> Go:
+    """Find a Go that is new enough: on PATH, then in its usual places.
 
     Args:
         environ: the environment that PATH is read from.
+        usual: the places after PATH; `None` is `usual_places()`.
 
     Raises:
         StepFailed: there is none, or only older ones; the text names each and its version.
     """
-    places = [shutil.which("go", path=environ.get("PATH", "")), "/usr/local/go/bin/go"]
-    places += [str(path) for path in sorted(Path("/usr/lib").glob("go-1.*/bin/go"), reverse=True)]
+    places = [shutil.which("go", path=environ.get("PATH", ""))]
+    places += [str(place) for place in (usual_places() if usual is None else usual)]
     seen: list[str] = []
     for place in dict.fromkeys(place for place in places if place):
         if not os.access(place, os.X_OK):
