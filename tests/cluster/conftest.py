@@ -54,27 +54,34 @@ class Instance:
         own = {key: os.environ[key] for key in keep if key in os.environ}
         return {**own, "PATH": f"{BIN}:{os.environ['PATH']}", **more}
 
-    def start(self, *arguments: str, **more: str) -> subprocess.Popen[str]:
+    def start(
+        self, *arguments: str, environment: dict[str, str] | None = None
+    ) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(BIN / "jr2"), *arguments],
             cwd=self.folder,
-            env=self.environment(**more),
+            env=self.environment(**(environment or {})),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def jr2(self, *arguments: str, code: int = 0, **more: str) -> subprocess.CompletedProcess[str]:
+    def jr2(
+        self, *arguments: str, code: int = 0, environment: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run `jr2` to its end and expect its exit code."""
-        child = self.start(*arguments, **more)
+        child = self.start(*arguments, environment=environment)
         out, err = child.communicate(timeout=400)
         assert child.returncode == code, f"jr2 {' '.join(arguments)}\n{out}\n{err}"
         return subprocess.CompletedProcess(arguments, child.returncode, out, err)
 
-    def up(self, *arguments: str, code: int = 0, **more: str) -> str:
+    def up(self, *arguments: str, code: int = 0, environment: dict[str, str] | None = None) -> str:
         """Converge and return what was said on stderr."""
-        return self.jr2("up", "--context", CONTEXT, "--yes", *arguments, code=code, **more).stderr
+        done = self.jr2(
+            "up", "--context", CONTEXT, "--yes", *arguments, code=code, environment=environment
+        )
+        return done.stderr
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         done = subprocess.run(

@@ -111,7 +111,7 @@ def test_again_is_proved_without_the_engine(
 ) -> None:
     before, state = instance.pod_identity(), state_of(instance)
 
-    said = instance.up(**pulumi_must_not_run)
+    said = instance.up(environment=pulumi_must_not_run)
 
     assert said.rstrip().splitlines()[-1] == "converged — `jr2 run <workflow>` when ready"
     assert "publishing" not in said
@@ -124,7 +124,7 @@ def heal(instance: Instance, no_engine: dict[str, str], *named: str) -> None:
     said = instance.up()
     for text in named:
         assert text in said, said
-    again = instance.up(**no_engine)
+    again = instance.up(environment=no_engine)
     for text in named:
         assert text not in again
 
@@ -392,14 +392,16 @@ def test_an_unreachable_api_server(instance: Instance, tmp_path: Path) -> None:
         )
     )
 
-    said = instance.jr2("up", "--yes", code=1, KUBECONFIG=str(kubeconfig)).stderr
+    said = instance.jr2("up", "--yes", code=1, environment={"KUBECONFIG": str(kubeconfig)}).stderr
 
     assert "refusing: cannot reach the API server of gone (" in said
     assert "). Nothing was applied." in said
 
 
 def test_no_context(instance: Instance, tmp_path: Path) -> None:
-    said = instance.jr2("up", "--yes", code=1, KUBECONFIG=str(tmp_path / "none")).stderr
+    said = instance.jr2(
+        "up", "--yes", code=1, environment={"KUBECONFIG": str(tmp_path / "none")}
+    ).stderr
 
     assert (
         "error: no kube context — `jr2 cluster create` or `kind create cluster` (or point kubectl"
@@ -444,7 +446,7 @@ def test_a_killed_converge_is_taken_over(
     assert "taking" in said or "took" in said
     assert time.monotonic() - started < 60
     assert instance.pod_identity() == before
-    instance.up(**pulumi_must_not_run)
+    instance.up(environment=pulumi_must_not_run)
 
 
 def test_two_at_once(instance: Instance) -> None:
