@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import functools
 import inspect
 import re
 import textwrap
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, ValidationError
@@ -26,6 +27,7 @@ from jr2 import (
     Machine,
     Message,
 )
+from jr2.accepted import shape_line
 from jr2.events import event_name
 from jr2.host_wire import GateEvent, TaskDone
 from jr2.machine import State
@@ -534,6 +536,31 @@ def test_an_input_is_never_quoted_in_a_refusal() -> None:
     assert "CANARY" not in str(refused.value)
 
 
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Inner(BaseModel):
+    colour: Colour
+    mode: Literal["fast"] = "fast"
+
+
+class Wide(BaseModel):
+    inner: Inner
+    choice: int | Literal["a", "b"] | None = None
+    anything: Any = None
+    table: dict[str, int] = {}
+    deep: list[list[Inner]] = []
+
+
+def test_an_accepted_shape_is_one_line() -> None:
+    assert shape_line(Wide) == (
+        '{inner: {colour: "red" | "blue", mode?: "fast"}, choice?: integer | "a" | "b" | null, '
+        "anything?: any, table?: {}, deep?: [[object]]}"
+    )
+
+
 def test_a_machine_without_a_door_takes_anything() -> None:
     m = Machine("raw", context=Ctx, start=lambda i: Ctx(n=len(i.door)))
     m.state("a", initial=True)
@@ -579,6 +606,20 @@ def test_a_task_keeps_its_types_over_json() -> None:
     assert output == ["2026-01-31", "2026-02-01"]
     assert isinstance(step.snapshot.context, Diary)
     assert step.snapshot.context.days == [date(2026, 1, 31), date(2026, 2, 1)]
+
+
+def test_a_task_may_take_nothing_and_a_gate_fewer_events_than_are_handled() -> None:
+    m = machine()
+    a = m.state("a", initial=True)
+    a.run(m.task("t", nothing)).done(to=m.final("b"))
+    a.gate(accepts=(Answer,)).on(Answer).on(Approve)
+    built = m.build()
+
+    step = built.start(None, "run-1")
+
+    assert asyncio.run(built.run_task("t", None)) is None
+    (gate,) = built.view(step.snapshot).gates
+    assert [event["name"] for event in gate.accepts] == ["answer"]
 
 
 def test_one_task_can_run_twice_in_a_state() -> None:

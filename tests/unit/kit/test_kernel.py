@@ -411,6 +411,40 @@ def test_two_gates_with_one_id_cannot_be_open_at_once() -> None:
     assert 'has the id "same", and a Gate with that id is open' in step.snapshot.fault
 
 
+def test_what_a_state_invokes_may_fail_to_start() -> None:
+    m = Machine("late", context=Count, start=lambda _: Count())
+    one, two = m.state("one", initial=True), m.state("two")
+    one.gate().on(Go, to=two)
+    one.after(timedelta(seconds=1), to=two)
+    two.run(m.task("code", code), lambda c: str(1 // c.n))
+    machine = m.build()
+    go = GateEvent(gate="one", name="go", payload={"to": "two"})
+
+    step = machine.step(machine.start(None, "run-1").snapshot, go)
+
+    assert step.snapshot.fault == (
+        'the input of task "code" in state "two" raised ZeroDivisionError: integer division or '
+        "modulo by zero"
+    )
+    # The run stays where it was, and what was live there is stopped.
+    assert machine.view(step.snapshot).value == "one"
+    assert [one.model_dump() for one in step.commands] == [
+        {"kind": "disarm_timer", "key": "one#1:after.0"}
+    ]
+
+
+def test_a_delay_may_fail() -> None:
+    m = Machine("late", context=Count, start=lambda _: Count())
+    m.state("waits", initial=True).after(lambda c: timedelta(seconds=1 // c.n))
+
+    step = m.build().start(None, "run-1")
+
+    assert step.snapshot.fault is not None
+    assert step.snapshot.fault.startswith(
+        'the delay of .after(…) in state "waits" raised ZeroDivisionError'
+    )
+
+
 def test_a_negative_delay_is_a_fault() -> None:
     m = Machine("late", context=Count, start=lambda _: Count(n=-1))
     waits = m.state("waits", initial=True)

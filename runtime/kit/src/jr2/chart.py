@@ -215,12 +215,12 @@ class Chart:
                 ),
                 ROOT,
             )
-        enters: list[int] = []
-        for target in transition.targets:
-            above = [a for a in self.ancestors(target) if self.is_below(a, domain)]
-            for index in (*reversed(above), target, *self._defaults(target)):
-                if index not in enters:
-                    enters.append(index)
+        enters = {
+            index
+            for target in transition.targets
+            for index in (target, *self.ancestors(target), *self._defaults(target))
+            if self.is_below(index, domain)
+        }
         return Plan(domain=domain, enters=tuple(sorted(enters)))
 
     def _defaults(self, index: int) -> Iterator[int]:

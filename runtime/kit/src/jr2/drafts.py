@@ -141,7 +141,7 @@ def compile_chart(
     order: dict[StateDraft, int] = {}
     _number(root, order)
     for draft in order:
-        _check(draft, order, with_output=encode_output is not None)
+        _check(draft, with_output=encode_output is not None)
     events = _vocabulary(order)
     for event in events:
         check_schema(root, f'the event "{event_name(event)}"', event)
@@ -173,7 +173,7 @@ def _number(draft: StateDraft, order: dict[StateDraft, int]) -> None:
         _number(child, order)
 
 
-def _check(draft: StateDraft, order: dict[StateDraft, int], *, with_output: bool) -> None:
+def _check(draft: StateDraft, *, with_output: bool) -> None:
     if draft.children and not any(child.initial for child in draft.children):
         raise draft.refuse(
             "has no initial state: give one of its states initial=True "
@@ -181,21 +181,16 @@ def _check(draft: StateDraft, order: dict[StateDraft, int], *, with_output: bool
         )
     for transition in draft.transitions:
         target = transition.target
-        if target is None or target in order:
-            continue
-        if target.root is not draft.root:
+        if target is not None and target.root is not draft.root:
             raise draft.refuse(
                 f'goes to state "{target.id}" of another machine, "{target.machine}", on '
                 f'"{transition.event}"'
             )
-        raise AssertionError("a state of this machine is not numbered")
-    if not draft.children:
-        for transition in draft.transitions:
-            if transition.event == _state_done(draft):
-                raise draft.refuse(
-                    "has .done(…) and no states of its own, so nothing completes it: a task's "
-                    ".done(…) is chained to .run(…)"
-                )
+        if transition.event == _state_done(draft) and not draft.children:
+            raise draft.refuse(
+                "has .done(…) and no states of its own, so nothing completes it: a task's "
+                ".done(…) is chained to .run(…)"
+            )
     if draft.final and draft.parent is draft.root:
         if with_output and draft.output is None:
             raise draft.refuse("is final without an output, and the Machine declares output=")

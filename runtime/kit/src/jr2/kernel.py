@@ -289,14 +289,13 @@ class _Macrostep:
 
     def _select(self, name: str, data: Any) -> list[Transition]:
         """Return the transitions that an event enables: for each active leaf the innermost."""
-        chosen: list[Transition] = []
+        chosen: dict[int, Transition] = {}
         for leaf in _leaves(self.chart, self.active):
             for transition in self.chart.candidates(leaf, name):
                 if self._allows(transition, data):
-                    if not any(transition is other for other in chosen):
-                        chosen.append(transition)
+                    chosen[id(transition)] = transition
                     break
-        return chosen
+        return list(chosen.values())
 
     def _take(self, chosen: list[Transition], data: Any) -> None:
         """Make one microstep: exit, act, enter."""
