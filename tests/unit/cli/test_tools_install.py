@@ -24,9 +24,9 @@ PLUGIN = catalogue.BY_NAME["pulumi-resource-kubernetes"]
 
 FAR_GO = """#!/bin/sh
 # Stands for Go: it writes what it was asked, and a file where a binary is wanted.
-here=$(dirname "$0")
+here=${0%/*}
 case "$1" in
-env) cat "$here/version"; exit ;;
+env) read -r version < "$here/version"; echo "$version"; exit ;;
 mod) exit ;;
 list) echo "$here/dependency"; exit ;;
 esac
@@ -117,6 +117,7 @@ def test_what_is_missing_is_built_and_nothing_else_is_left(place: Place) -> None
     binary = lookup.cached_binary(KUBE_PROXY, place.cache)
     assert binary.read_text() == "made from k8s.io/kubernetes/cmd/kube-proxy\n"
     assert place.voice.lines == [
+        "tools: compiling the standard library of Go 1.26.0",
         "tools: building etcd v3.7.3 (1/2)",
         "tools: etcd v3.7.3 built in 0s",
         "tools: building kube-proxy v1.36.3 (2/2)",
@@ -142,6 +143,8 @@ def test_programs_of_one_module_share_one_work_folder(place: Place) -> None:
 
 def test_the_standard_library_is_compiled_once_for_more_modules(place: Place) -> None:
     place.install(ETCD, KUBE_PROXY, KUBECTL)
+
+    assert place.voice.lines[0] == "tools: compiling the standard library of Go 1.26.0"
 
     assert [line.endswith("-trimpath std") for line in place.asked()] == [True, False, False, False]
 
@@ -257,7 +260,8 @@ def test_two_installs_at_once_build_each_program_once(place: Place, tmp_path: Pa
     (place.go / "before").write_text(f"cat {pipe} > /dev/null\n")
     results: list[lookup.Found] = []
     threads = [
-        threading.Thread(target=lambda: results.extend(place.install(ETCD))) for _ in range(2)
+        threading.Thread(target=lambda: results.extend(place.install(ETCD)), daemon=True)
+        for _ in range(2)
     ]
     for thread in threads:
         thread.start()

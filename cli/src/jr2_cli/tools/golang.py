@@ -127,13 +127,13 @@ def build_command(go: Path, program: catalogue.Program, output: Path) -> list[st
 
 
 def stage_module(module: catalogue.Module, work: Path) -> Path:
-    """Copy the committed files of a module into the work folder and make its caches.
+    """Copy the committed files of a module into the work folder and make its other folders.
 
     Returns:
         The folder in which `go` runs.
     """
     source = work / "source"
-    for folder in (source, work / "tmp", work / "modules"):
+    for folder in (source, work / "tmp", work / "modules", work / "made"):
         folder.mkdir(parents=True, exist_ok=True)
     committed = importlib.resources.files(__package__) / "modules" / module.name
     for entry in committed.iterdir():

@@ -91,7 +91,9 @@ class Installer:
             groups = golang.programs_by_module([item.program for item in missing])
             standard = work / "standard" / "objects"
             if len(groups) > 1:
-                self.reporter.progress("tools: compiling Go's standard library")
+                text = f"tools: compiling the standard library of Go {go.version}"
+                self.reporter.line(text, code="tools-building")
+                self.reporter.progress(text)
                 golang.compile_standard_library(go.path, self.environ, work / "standard")
             position = 0
             for module, programs in groups:
