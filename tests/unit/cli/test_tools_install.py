@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -78,8 +79,15 @@ class Place:
         embedded.mkdir(parents=True)
         (embedded / "schema.json").write_text("{}")
         (embedded / "terraform-mapping.json").write_text("{}")
+        # A PATH with nothing that the table names, whatever this machine has.
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        for name in ("cat", "chmod", "env", "grep", "ls", "mkdir", "mv", "sleep", "sort"):
+            found = shutil.which(name)
+            assert found is not None
+            (self.bin / name).symlink_to(found)
         self.environ = {
-            "PATH": f"{self.go}:/usr/bin:/bin",
+            "PATH": f"{self.go}:{self.bin}",
             "HOME": str(folder),
             "XDG_CACHE_HOME": str(folder / "cache"),
             "GOFLAGS": "-mod=mod",
