@@ -169,7 +169,7 @@ def walk(
         step = after
 
 
-MANY = settings(max_examples=60, deadline=None)
+MANY = settings(max_examples=40, deadline=None)
 
 
 @MANY
