@@ -13,11 +13,13 @@ import io
 import json
 import os
 import shutil
+import sys
 import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import httpx2
@@ -88,6 +90,10 @@ class FakeWorker:
     tasks: asyncio.Queue[tuple[dict[str, Any], asyncio.StreamWriter]] = field(
         default_factory=asyncio.Queue
     )
+
+    def leave(self) -> None:
+        """Be no longer there: what is open stays open, nothing new is."""
+        os.unlink(self.path)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, frames.FrameError):
@@ -329,6 +335,12 @@ async def open_bench(
     finally:
         server.close()
         store.close()
+
+
+@pytest.fixture
+def rig() -> ModuleType:
+    """This module: tests cannot import their conftest."""
+    return sys.modules[__name__]
 
 
 @pytest.fixture

@@ -1,0 +1,335 @@
+"""The engine against a scripted worker: timers, tasks, strikes, restarts, and what it refuses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jr2 import frames, host_wire, names
+from jr2_runtime.orchestrator.engine.transition import after_step
+from jr2_runtime.orchestrator.store import Run
+
+pytestmark = pytest.mark.anyio
+
+
+async def take_task(bench: Any) -> tuple[dict[str, Any], asyncio.StreamWriter]:
+    async with asyncio.timeout(5):
+        request, writer = await bench.worker.tasks.get()
+    assert isinstance(request, dict)
+    return request, writer
+
+
+def reply(writer: asyncio.StreamWriter, request: dict[str, Any], **fields: Any) -> None:
+    writer.write(frames.encode({"id": request["id"], **fields}))
+
+
+async def until(bench: Any, run: str, status: str) -> dict[str, Any]:
+    async def has_status() -> bool:
+        return bool((await bench.status(run))["status"] == status)
+
+    await bench.eventually(has_status)
+    found = await bench.status(run)
+    assert isinstance(found, dict)
+    return found
+
+
+async def test_a_timer_of_seven_days_fires_then_and_not_before(bench: Any) -> None:
+    week = 7 * 24 * 3600
+    run = await bench.start("timer", {"delay": week})
+    bench.clock.advance(week - 1)
+    other = await bench.start("timer", {"delay": 0})
+    await until(bench, other, "done")
+    assert (await bench.status(run))["status"] == "active"
+    bench.clock.advance(1)
+    done = await until(bench, run, "done")
+    assert done["context"]["seen"] == [{"kind": "timer", "key": "t1"}]
+
+
+async def test_after_a_restart_due_timers_fire_most_overdue_first(
+    short_folder: Path, rig: Any
+) -> None:
+    async with rig.open_bench(short_folder) as bench:
+        await bench.publish()
+        runs = [await bench.start("timer", {"delay": delay}) for delay in (30, 10, 20, 9999)]
+        before = bench.clock.now()
+    async with rig.open_bench(short_folder) as bench:
+        bench.clock.advance((before - bench.clock.now()) / 1000 + 60)
+        for run in runs[:3]:
+            await until(bench, run, "done")
+        fired = [ask["run_id"] for ask in bench.worker.asked if ask["op"] == "step"]
+        assert fired == [runs[1], runs[2], runs[0]]
+        assert (await bench.status(runs[3]))["status"] == "active"
+
+
+async def test_a_task_goes_with_its_key_and_comes_back_once(bench: Any) -> None:
+    run = await bench.start("task", {"n": 1})
+    request, writer = await take_task(bench)
+    assert {k: v for k, v in request.items() if k != "id"} == {
+        "op": "task",
+        "run_id": run,
+        "workflow": "task",
+        "key": "k1",
+        "machine": [],
+        "slot": "s",
+        "input": {"n": 1},
+    }
+    # The key that comes back is not believed, and a second answer has no one to go to.
+    for _ in range(2):
+        reply(writer, request, kind="task_done", key="another", output={"m": 2})
+    done = await until(bench, run, "done")
+    assert done["context"]["seen"] == [{"kind": "task_done", "key": "k1", "output": {"m": 2}}]
+
+
+async def test_a_task_in_flight_is_asked_again_after_a_restart_under_its_key(
+    short_folder: Path, rig: Any
+) -> None:
+    async with rig.open_bench(short_folder) as bench:
+        await bench.publish()
+        run = await bench.start("task")
+        first, _ = await take_task(bench)
+    async with rig.open_bench(short_folder) as bench:
+        second, writer = await take_task(bench)
+        assert {**second, "id": 0} == {**first, "id": 0}
+        reply(writer, second, kind="task_failed", key="k1", reason="no luck")
+        done = await until(bench, run, "done")
+        assert done["context"]["seen"] == [
+            {"kind": "task_failed", "key": "k1", "reason": "no luck"}
+        ]
+    async with rig.open_bench(short_folder) as bench:
+        await bench.start("gate")
+        assert bench.worker.tasks.empty()
+
+
+async def test_a_result_that_is_too_large_fails_its_task(bench: Any) -> None:
+    run = await bench.start("task")
+    request, writer = await take_task(bench)
+    reply(writer, request, kind="task_done", key="k1", output="x" * names.MAX_EVENT)
+    done = await until(bench, run, "done")
+    (event,) = done["context"]["seen"]
+    assert event["kind"] == "task_failed"
+    assert str(names.MAX_EVENT) in event["reason"]
+
+
+async def test_a_cancelled_run_stops_its_task_and_drops_the_result(bench: Any) -> None:
+    run = await bench.start("task")
+    request, writer = await take_task(bench)
+    await bench.post(f"/runs/{run}/events", {"type": "CANCEL"})
+    await bench.eventually(lambda: bench.worker.asked[-1]["op"] == "stop_task")
+    assert (bench.worker.asked[-1]["run_id"], bench.worker.asked[-1]["key"]) == (run, "k1")
+    reply(writer, request, kind="task_done", key="k1", output=1)
+    other = await bench.start("gate")  # what came before has been read by now
+    assert (await bench.status(other))["status"] == "active"
+    assert (await bench.status(run))["status"] == "cancelled"
+    assert [ask for ask in bench.worker.asked if ask["op"] == "step"] == []
+
+
+async def test_a_run_whose_step_hangs_can_be_cancelled(bench: Any) -> None:
+    run = await bench.start("gate")
+    asked = asyncio.Event()
+
+    def silent(request: dict[str, Any], body: bytes) -> None:
+        if request["op"] == "step":
+            asked.set()
+            raise ConnectionError  # ends the link as a process that died would
+
+    bench.worker.answer = silent
+    bench.worker.leave()  # and no other process comes
+    posting = asyncio.ensure_future(bench.post(f"/runs/{run}/gates/review/events", {"type": "go"}))
+    await asked.wait()
+    assert (await bench.post(f"/runs/{run}/events", {"type": "CANCEL"})).status_code == 200
+    assert (await bench.status(run))["status"] == "cancelled"
+    async with asyncio.timeout(5):
+        assert (await posting).status_code == 404
+
+
+@pytest.mark.parametrize("ending", ["silent", "dead", "nonsense", "other kind"])
+async def test_a_step_is_tried_twice_then_its_run_faults(bench: Any, ending: str) -> None:
+    bad, good = await bench.start("gate"), await bench.start("gate")
+    steps: list[str] = []
+
+    def answer(request: dict[str, Any], body: bytes) -> Any:
+        if request["op"] != "step" or request["run_id"] == good:
+            return None
+        steps.append(request["run_id"])
+        match ending:
+            case "silent":
+                # Never answered: the fake says something that has no asker instead.
+                return {"kind": "broken", "id": 10**6, "error": ""}, b""
+            case "dead":
+                raise ConnectionError
+            case "nonsense":
+                return {"kind": "stepped", "view": 1}, b""
+            case _:
+                return {"kind": "task_done", "key": "k"}, b""
+
+    bench.worker.answer = answer
+    taken = await bench.post(f"/runs/{bad}/gates/review/events", {"type": "go"})
+    assert taken.status_code == 200
+    faulted = await bench.status(bad)
+    assert faulted["status"] == "error"
+    assert faulted["fault"]
+    assert faulted["value"] == "review"
+    assert len(steps) == (1 if ending == "other kind" else 2)
+    assert (
+        await bench.post(f"/runs/{good}/gates/review/events", {"type": "go"})
+    ).status_code == 200
+    assert (await bench.status(good))["status"] == "done"
+
+
+async def test_a_start_that_ends_its_process_twice_starts_nothing(bench: Any) -> None:
+    def answer(request: dict[str, Any], body: bytes) -> None:
+        if request["op"] == "start":
+            raise ConnectionError
+
+    bench.worker.answer = answer
+    refused = await bench.post("/workflows/gate/runs", {})
+    assert refused.status_code == 500
+    assert "ended twice" in refused.json()["error"]
+    assert (await bench.get("/runs")).json() == []
+
+
+async def test_an_input_that_does_not_fit_starts_nothing(bench: Any) -> None:
+    bench.worker.answer = lambda request, body: (
+        ({"kind": "refused", "code": 400, "error": "the door takes …"}, b"")
+        if request["op"] == "start"
+        else None
+    )
+    refused = await bench.post("/workflows/gate/runs", {"x": 1})
+    assert (refused.status_code, refused.json()) == (400, {"error": "the door takes …"})
+    assert (await bench.get("/runs")).json() == []
+
+
+async def test_a_machine_of_another_shape_drifts(bench: Any) -> None:
+    run = await bench.start("gate")
+    await bench.store.write(lambda db: db.execute("UPDATE runs SET shape = 'other'"))
+    refused = await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})
+    assert refused.status_code == 404
+    drifted = await bench.status(run)
+    assert drifted["status"] == "drifted"
+    assert drifted["reason"] == (
+        'workflow "gate": the Machine has shape 0123456789ab; the run was saved under other'
+    )
+
+
+async def test_a_disk_that_is_full_refuses_and_a_run_can_still_be_read(bench: Any) -> None:
+    run = await bench.start("gate")
+    await bench.store.write(lambda db: db.execute("PRAGMA max_page_count = 1").fetchall())
+    body = {"type": "go", "text": "x" * 100_000}
+    refused = await bench.post(f"/runs/{run}/gates/review/events", body)
+    assert refused.status_code == 507
+    assert (await bench.status(run))["status"] == "active"
+    await bench.store.write(lambda db: db.execute("PRAGMA max_page_count = 1073741823").fetchall())
+    assert (await bench.post(f"/runs/{run}/gates/review/events", body)).status_code == 200
+    done = await bench.status(run)
+    assert len(done["context"]["seen"]) == 1
+
+
+RUN = Run(
+    id="r",
+    instance_id="i",
+    workflow="w",
+    assembly="a" * 64,
+    shape="s",
+    status="live",
+    reason=None,
+    seq=3,
+    view='{"value":"before"}',
+    snapshot=b"before",
+)
+
+
+def stepped(**fields: Any) -> host_wire.Stepped:
+    view = {"status": "active", "value": "v", **fields.pop("view", {})}
+    return host_wire.Stepped.model_validate({"id": 1, "view": view, "commands": [], **fields})
+
+
+@pytest.mark.parametrize(
+    ("reply", "snapshot", "text"),
+    [
+        (stepped(), b"x" * (names.MAX_SNAPSHOT + 1), "its snapshot has"),
+        (stepped(view={"context": "x" * names.MAX_SNAPSHOT}), b"", "what it shows has"),
+        (stepped(view={"context": float("nan")}), b"", "not finite"),
+        (
+            stepped(commands=[{"kind": "arm_timer", "key": "k", "delay": float("inf")}]),
+            b"",
+            "the delay of a timer",
+        ),
+        (
+            stepped(commands=[{"kind": "arm_timer", "key": "k", "delay": -1}]),
+            b"",
+            "the delay of a timer",
+        ),
+        (
+            stepped(commands=[{"kind": "arm_timer", "key": "", "delay": 1}]),
+            b"",
+            "the key of a command",
+        ),
+        (
+            stepped(commands=[{"kind": "arm_timer", "key": "\ud800", "delay": 1}]),
+            b"",
+            "the key of a command",
+        ),
+        (
+            stepped(
+                commands=[
+                    {
+                        "kind": "start_task",
+                        "key": "k",
+                        "machine": [],
+                        "slot": "s",
+                        "input": "x" * names.MAX_EVENT,
+                    }
+                ]
+            ),
+            b"",
+            "the input of the task 's'",
+        ),
+        (
+            stepped(commands=[{"kind": "emit", "type": "t", "payload": "x" * names.MAX_EVENT}]),
+            b"",
+            "an emitted event",
+        ),
+        (stepped(commands=[{"kind": "stop_task", "key": "k"}] * 10_001), b"", "10001 commands"),
+    ],
+)
+def test_an_answer_that_cannot_be_kept_faults_the_run_where_it_stood(
+    reply: host_wire.Stepped, snapshot: bytes, text: str
+) -> None:
+    transition = after_step(RUN, reply, snapshot, 0)
+    assert transition.run.status == "error"
+    assert transition.run.snapshot == b"before"
+    view = json.loads(transition.run.view)
+    assert (view["value"], view["status"]) == ("before", "error")
+    assert text in view["fault"]
+    assert transition.changes.started == ()
+
+
+def test_what_one_step_starts_and_stops_cancels_out() -> None:
+    task = {"kind": "start_task", "machine": ["child"], "slot": "s", "input": 1}
+    transition = after_step(
+        RUN,
+        stepped(
+            commands=[
+                {"kind": "stop_task", "key": "old"},
+                {**task, "key": "new"},
+                {**task, "key": "brief"},
+                {"kind": "stop_task", "key": "brief"},
+                {"kind": "arm_timer", "key": "t", "delay": 0.0005},
+                {"kind": "arm_timer", "key": "u", "delay": 1},
+                {"kind": "disarm_timer", "key": "u"},
+                {"kind": "disarm_timer", "key": "w"},
+            ]
+        ),
+        b"after",
+        1000,
+    )
+    changes = transition.changes
+    assert [(each.key, each.machine) for each in changes.started] == [("new", ("child",))]
+    assert changes.stopped == ("old",)
+    assert [(each.key, each.due_at) for each in changes.armed] == [("t", 1001)]
+    assert changes.disarmed == ("w",)
+    assert (transition.run.seq, transition.run.snapshot) == (4, b"after")

@@ -1,0 +1,235 @@
+"""The store: one transaction for a step, each event consumed once, nothing half done."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from jr2.wire import LeaseStamp
+from jr2_runtime.orchestrator.store import (
+    Assembly,
+    Run,
+    Stale,
+    Store,
+    StoreError,
+    Task,
+    Timer,
+    assemblies,
+    runs,
+    schema,
+)
+from jr2_runtime.orchestrator.store.runs import SETTLED_FOR_MS, Changes
+
+pytestmark = pytest.mark.anyio
+
+A, B = "a" * 64, "b" * 64
+KIT = "1.0.0"
+
+
+def assembly(hash_: str, kit_version: str = KIT) -> Assembly:
+    return Assembly(
+        hash=hash_, kit_version=kit_version, instance="unit", workflows="[]", current=True
+    )
+
+
+def run(id_: str, hash_: str = A) -> Run:
+    return Run(
+        id=id_,
+        instance_id=f"i-{id_}",
+        workflow="w",
+        assembly=hash_,
+        shape="s",
+        status="live",
+        reason=None,
+        seq=1,
+        view='{"value":"v"}',
+        snapshot=b"1",
+    )
+
+
+def task(id_: str, key: str) -> Task:
+    return Task(run=id_, workflow="w", assembly=A, key=key, machine=(), slot="s", input="{}")
+
+
+def timer(id_: str, key: str, due_at: int) -> Timer:
+    return Timer(run=id_, key=key, due_at=due_at)
+
+
+def after(before: Run) -> Run:
+    return replace(before, seq=before.seq + 1, snapshot=b"2")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    made = Store(tmp_path / "state.db")
+    await made.write(lambda db: assemblies.make_current(db, assembly(A), 0))
+    yield made
+    made.close()
+
+
+async def test_a_step_is_one_transaction(store: Store) -> None:
+    first = run("r")
+    started = Changes(started=(task("r", "k"),), armed=(timer("r", "t", 50),))
+    await store.write(lambda db: runs.insert(db, first, started, 10))
+    assert await store.read(lambda db: runs.read(db, "r")) == first
+    assert await store.read(lambda db: runs.unfinished(db, A)) == [task("r", "k")]
+
+    second = after(first)
+    await store.write(
+        lambda db: runs.commit_step(db, second, Changes(disarmed=("t",)), 20, consumed_task="k")
+    )
+    assert await store.read(lambda db: runs.read(db, "r")) == second
+    assert await store.read(lambda db: runs.unfinished(db, A)) == []
+    assert await store.read(lambda db: runs.due(db, 99, KIT, 9)) == ([], None)
+
+
+async def test_an_event_is_consumed_once(store: Store) -> None:
+    first = run("r")
+    changes = Changes(started=(task("r", "k"),), armed=(timer("r", "t", 50),))
+    await store.write(lambda db: runs.insert(db, first, changes, 10))
+    second, third = after(first), after(after(first))
+    await store.write(lambda db: runs.commit_step(db, second, Changes(), 20, consumed_task="k"))
+    for attempt, consumed in (
+        (second, {"consumed_task": "k"}),  # the same step again
+        (third, {"consumed_task": "k"}),  # its result again, a step later
+        (third, {"consumed_timer": "no"}),
+    ):
+        with pytest.raises(Stale):
+            await store.write(
+                lambda db, a=attempt, c=consumed: runs.commit_step(db, a, Changes(), 30, **c)  # type: ignore[misc]
+            )
+        assert await store.read(lambda db: runs.read(db, "r")) == second
+    await store.write(lambda db: runs.commit_step(db, third, Changes(), 30, consumed_timer="t"))
+
+
+async def test_a_settled_run_takes_nothing_more_and_keeps_no_task_or_timer(store: Store) -> None:
+    first = run("r")
+    changes = Changes(started=(task("r", "k"),), armed=(timer("r", "t", 50),))
+    await store.write(lambda db: runs.insert(db, first, changes, 10))
+    settled = await store.write(lambda db: runs.settle(db, "r", "cancelled", None, 20))
+    assert settled is not None
+    assert (settled.status, settled.seq) == ("cancelled", 2)
+    assert await store.read(lambda db: runs.unfinished(db, A)) == []
+    assert await store.read(lambda db: runs.due(db, 99, KIT, 9)) == ([], None)
+    assert await store.write(lambda db: runs.settle(db, "r", "lost", None, 30)) is None
+    with pytest.raises(Stale):
+        await store.write(lambda db: runs.commit_step(db, after(after(first)), Changes(), 40))
+
+
+async def test_a_piece_that_fails_takes_back_its_own_changes_only(store: Store) -> None:
+    def half(db: sqlite3.Connection) -> None:
+        runs.insert(db, run("bad"), Changes(), 1)
+        raise Stale("half way")
+
+    outcomes = await asyncio.gather(
+        store.write(lambda db: runs.insert(db, run("one"), Changes(), 1)),
+        store.write(half),
+        store.write(lambda db: runs.insert(db, run("two"), Changes(), 1)),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in outcomes] == [type(None), Stale, type(None)]
+    assert [each.id for each in await store.read(runs.live)] == ["one", "two"]
+
+
+async def test_a_disk_that_is_full_fails_the_write_and_keeps_what_was(store: Store) -> None:
+    await store.write(lambda db: runs.insert(db, run("small"), Changes(), 1))
+    await store.write(lambda db: db.execute("PRAGMA max_page_count = 20").fetchall())
+    large = replace(run("large"), snapshot=b"x" * 2**20)
+    with pytest.raises(StoreError, match="full"):
+        await store.write(lambda db: runs.insert(db, large, Changes(), 1))
+    assert [each.id for each in await store.read(runs.live)] == ["small"]
+    await store.write(lambda db: runs.settle(db, "small", "cancelled", None, 2))
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        await store.write(lambda db: None)
+
+
+async def test_timers_are_due_most_overdue_first_and_only_where_they_can_be_taken(
+    store: Store,
+) -> None:
+    await store.write(lambda db: assemblies.make_current(db, assembly(B, "0.9.0"), 0))
+    due = {"late": 10, "later": 5, "future": 90}
+    for id_, at in due.items():
+        await store.write(
+            lambda db, id_=id_, at=at: runs.insert(  # type: ignore[misc]
+                db, run(id_), Changes(armed=(timer(id_, "t", at),)), 0
+            )
+        )
+    other = Changes(armed=(timer("other", "t", 1),))
+    await store.write(lambda db: runs.insert(db, run("other", B), other, 0))
+    found, following = await store.read(lambda db: runs.due(db, 50, KIT, 9))
+    assert [each.run for each in found] == ["later", "late"]
+    assert following == 90
+
+
+async def test_a_run_is_not_started_under_an_assembly_that_is_gone(store: Store) -> None:
+    with pytest.raises(Stale):
+        await store.write(lambda db: runs.insert(db, run("r", B), Changes(), 0))
+    assert await store.read(runs.live) == []
+
+
+async def test_settled_runs_go_after_seven_days_and_live_ones_never(store: Store) -> None:
+    for id_ in ("live", "old", "new"):
+        await store.write(lambda db, id_=id_: runs.insert(db, run(id_), Changes(), 0))  # type: ignore[misc]
+    await store.write(lambda db: runs.settle(db, "old", "done", None, 1000))
+    await store.write(lambda db: runs.settle(db, "new", "done", None, 1001))
+    assert await store.write(lambda db: runs.sweep(db, 1001 + SETTLED_FOR_MS)) == 1
+    left = await store.read(lambda db: db.execute("SELECT id FROM runs ORDER BY id").fetchall())
+    assert left == [("live",), ("new",)]
+
+
+async def test_a_prefix_is_no_pattern(store: Store) -> None:
+    for id_ in ("abcd-1", "abcd-2", "ab%d-3", "abce"):
+        await store.write(lambda db, id_=id_: runs.insert(db, run(id_), Changes(), 0))  # type: ignore[misc]
+    assert await store.read(lambda db: runs.by_prefix(db, "abcd", 9)) == ["abcd-1", "abcd-2"]
+    assert await store.read(lambda db: runs.by_prefix(db, "ab%d", 9)) == ["ab%d-3"]
+    assert await store.read(lambda db: runs.by_prefix(db, "ab", 2)) == ["ab%d-3", "abcd-1"]
+
+
+async def test_an_assembly_is_released_when_neither_current_nor_held(store: Store) -> None:
+    await store.write(lambda db: runs.insert(db, run("r"), Changes(), 0))
+    await store.write(lambda db: assemblies.make_current(db, assembly(B), 1))
+    assert await store.write(assemblies.release) == []
+    await store.write(lambda db: runs.settle(db, "r", "done", None, 2))
+    assert await store.write(assemblies.release) == [A]
+    assert [each.hash for each in await store.read(assemblies.held)] == [B]
+
+
+async def test_a_lease_that_another_has_followed_is_refused(store: Store) -> None:
+    moment = datetime(2026, 11, 30, tzinfo=UTC)
+    first = LeaseStamp(acquired=moment, nonce="one")
+    second = LeaseStamp(acquired=moment + timedelta(microseconds=1), nonce="two")
+    twin = LeaseStamp(acquired=second.acquired, nonce="three")
+    for stamp in (first, first, second, second):
+        await store.write(lambda db, stamp=stamp: assemblies.record_lease(db, stamp))  # type: ignore[misc]
+    for stamp in (first, twin):
+        with pytest.raises(Stale):
+            await store.write(lambda db, stamp=stamp: assemblies.record_lease(db, stamp))  # type: ignore[misc]
+    assert await store.read(assemblies.last_lease) == second
+
+
+def test_migrations_are_applied_once_and_a_later_database_is_refused(tmp_path: Path) -> None:
+    for _ in range(2):
+        Store(tmp_path / "state.db").close()
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        assert version == len(schema.MIGRATIONS)
+        connection.execute(f"PRAGMA user_version = {version + 1}")
+    connection.close()
+    with pytest.raises(schema.NewerDatabase):
+        Store(tmp_path / "state.db")
+
+
+def test_a_commit_is_synced_to_the_disk(tmp_path: Path) -> None:
+    from jr2_runtime.orchestrator.store.database import connect
+
+    connection = connect(tmp_path / "state.db")
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
