@@ -131,7 +131,6 @@ def environment(
         "PULUMI_K8S_ENABLE_SECRET_MUTABLE": "true",
         "PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true",
         "PULUMI_K8S_SUPPRESS_DEPRECATION_WARNINGS": "true",
-        "PYTHONDONTWRITEBYTECODE": "1",
         ENV_RUN_FILE: str(paths.run_file),
         ENV_FAILURE_FILE: str(paths.failure),
     }

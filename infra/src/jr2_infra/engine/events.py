@@ -104,13 +104,11 @@ class EngineEvents:
     def _done(self, metadata: Any) -> None:
         name = metadata.urn.rpartition("::")[2]
         operation = _KNOWN.get(getattr(metadata.op, "value", str(metadata.op)), "other")
-        if not _is_plumbing(metadata.type):
-            # The engine states the removal of a replaced object after its replacement.
-            paths = metadata.detailed_diff or metadata.diffs or ()
-            self.steps[name] = StepOutcome(
-                resource=name, operation=operation, fields=tuple(sorted(paths))
-            )
         resource = self._by_urn.get(metadata.urn)
+        if not _is_plumbing(metadata.type):
+            self.steps[name] = StepOutcome(
+                resource=name, operation=operation, fields=_changed(metadata, resource)
+            )
         if isinstance(resource, DynamicResource) and operation == "same":
             for text in resource.unchanged:
                 self.reporter.line(text)
@@ -143,6 +141,18 @@ class EngineEvents:
             self.reporter.warning(message["warning"], code=message.get("code", "warning"))
         elif "progress" in message:
             self.reporter.progress(message["progress"])
+
+
+def _changed(
+    metadata: Any, resource: KubernetesResource | DynamicResource | None
+) -> tuple[str, ...]:
+    """Return the paths that changed; of a step the engine names none, so its inputs are compared."""
+    if not isinstance(resource, DynamicResource):
+        return tuple(sorted(metadata.detailed_diff or metadata.diffs or ()))
+    if metadata.old is None or metadata.new is None:
+        return ()
+    old, new = metadata.old.inputs or {}, metadata.new.inputs or {}
+    return tuple(name for name in sorted({*old, *new}) if old.get(name) != new.get(name))
 
 
 def _is_plumbing(token: str) -> bool:

@@ -40,6 +40,9 @@ class Minded:
                 new_session=True,
                 pass_fds=(reading,),
             )
+            assert self._process.stdout is not None
+            assert self._process.stderr is not None
+            self._unread = [self._process.stdout, self._process.stderr]
         except BaseException:
             os.close(self._pipe)
             raise
@@ -66,7 +69,7 @@ class Minded:
         However this ends, also by an interrupt, nothing of the session runs afterwards.
         """
         texts: list[list[str]] = [[], []]
-        streams = (self._process.stdout, self._process.stderr)
+        streams, self._unread = self._unread, []
         readers = [
             threading.Thread(target=_read, args=(stream, text, callback), daemon=True)
             for stream, text, callback in zip(streams, texts, (on_output, on_error), strict=True)
@@ -88,6 +91,8 @@ class Minded:
             self._pipe = -1
         minder.end_session(self._process.pid)
         self._process.wait()
+        while self._unread:
+            self._unread.pop().close()
 
 
 def _read(stream: IO[str], lines: list[str], callback: Callable[[str], object] | None) -> None:

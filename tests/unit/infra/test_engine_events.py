@@ -1,0 +1,202 @@
+"""What the engine says, and which lines a person sees of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pulumi.automation import events
+
+from jr2_infra.derived.urns import Urns
+from jr2_infra.engine.events import EngineEvents, StepOutcome
+from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
+
+
+class Reporter:
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str | None, str]] = []
+
+    def line(self, text: str, *, code: str = "line") -> None:
+        self.said.append(("line", text, code))
+
+    def warning(self, text: str, *, code: str = "warning") -> None:
+        self.said.append(("warning", text, code))
+
+    def progress(self, text: str | None) -> None:
+        self.said.append(("progress", text, ""))
+
+    def confirm(self, question: str) -> bool:
+        raise AssertionError(question)
+
+
+PROGRAM = Program(
+    project="jr2",
+    stack="demo.0123456789ab",
+    components=(
+        Component(name="config", type="Config", announce=("config: applying",)),
+        Component(name="publish", type="Publish", announce=("assembly: looking",)),
+    ),
+    resources=(
+        KubernetesResource(
+            name="map",
+            component="config",
+            object={
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "jr2-images", "namespace": "demo"},
+            },
+        ),
+        DynamicResource(
+            name="assembly",
+            kind="AssemblyPublish",
+            component="publish",
+            inputs={"hash": "b"},
+            derived={"hash": "a"},
+            unchanged=("assembly: b is current",),
+        ),
+    ),
+)
+MAP, ASSEMBLY = (Urns(PROGRAM).resource(resource) for resource in PROGRAM.resources)
+
+
+@pytest.fixture
+def reporter() -> Reporter:
+    return Reporter()
+
+
+@pytest.fixture
+def engine(reporter: Reporter) -> EngineEvents:
+    return EngineEvents(PROGRAM, reporter)
+
+
+def event(**body: Any) -> Any:
+    return events.EngineEvent.from_json({"sequence": 1, "timestamp": 1, **body})
+
+
+def metadata(urn: str, op: str, **more: Any) -> dict[str, Any]:
+    return {"op": op, "urn": urn, "type": urn.split("::")[2].split("$")[-1], "provider": "", **more}
+
+
+def state(urn: str, **inputs: str) -> dict[str, Any]:
+    return {"type": "t", "urn": urn, "id": "", "parent": "", "provider": "", "inputs": inputs}
+
+
+def begun(urn: str, op: str = "create") -> Any:
+    return event(resourcePreEvent={"metadata": metadata(urn, op)})
+
+
+def done(urn: str, op: str, **more: Any) -> Any:
+    return event(resOutputsEvent={"metadata": metadata(urn, op, **more)})
+
+
+def said(text: str, *, urn: str | None = None, severity: str = "info") -> Any:
+    body = {"message": text, "color": "raw", "severity": severity}
+    return event(diagnosticEvent=body if urn is None else {**body, "urn": urn})
+
+
+def test_a_part_is_announced_once_when_it_is_reached(
+    engine: EngineEvents, reporter: Reporter
+) -> None:
+    for step in (begun(Urns(PROGRAM).component("config")), begun(MAP, "same"), begun(MAP)):
+        engine(step)
+    engine(begun(ASSEMBLY))
+
+    assert reporter.said == [
+        ("line", "config: applying", "line"),
+        ("line", "assembly: looking", "line"),
+    ]
+
+
+def test_a_step_that_stands_says_its_lines(engine: EngineEvents, reporter: Reporter) -> None:
+    engine(done(ASSEMBLY, "same"))
+
+    assert reporter.said == [("line", "assembly: b is current", "line")]
+    assert engine.steps["assembly"] == StepOutcome(resource="assembly", operation="same")
+
+
+def test_what_changed_is_kept_for_objects_and_for_steps(engine: EngineEvents) -> None:
+    engine(done(MAP, "update", detailedDiff={"data": {"diffKind": "update", "inputDiff": False}}))
+    engine(
+        done(
+            ASSEMBLY,
+            "update",
+            old=state(ASSEMBLY, hash="a", __provider="x"),
+            new=state(ASSEMBLY, hash="b", __provider="x"),
+        )
+    )
+    engine(done(Urns(PROGRAM).component("config"), "create"))
+
+    assert list(engine.steps.values()) == [
+        StepOutcome(resource="map", operation="update", fields=("data",)),
+        StepOutcome(resource="assembly", operation="update", fields=("hash",)),
+    ]
+
+
+def test_lines_of_a_provider_arrive_in_order_with_their_codes(
+    engine: EngineEvents, reporter: Reporter
+) -> None:
+    engine(said('jr2-say {"progress": "publishing"}\n', urn=ASSEMBLY))
+    engine(said('jr2-say {"line": "one", "code": "a"}\njr2-say {"line": "two"}\n', urn=ASSEMBLY))
+    engine(said('jr2-say {"warning": "warning: x", "code": "w"}', urn=ASSEMBLY))
+    engine(said('jr2-say {"progress": null}', urn=ASSEMBLY))
+
+    assert reporter.said == [
+        ("progress", "publishing", ""),
+        ("line", "one", "a"),
+        ("line", "two", "line"),
+        ("warning", "warning: x", "w"),
+        ("progress", None, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        said("registering resource", severity="debug"),
+        said("Retry #0; creation failed", urn=MAP),
+        said("  ", urn=MAP, severity="warning"),
+        said("a stray print of a library", urn=ASSEMBLY),
+        said("jr2-say {not json", urn=ASSEMBLY),
+        said('jr2-say {"line": "forged"}', urn=MAP),
+        said("using pulumi-resource-x from $PATH", severity="warning"),
+    ],
+)
+def test_noise_is_dropped(noise: Any, engine: EngineEvents, reporter: Reporter) -> None:
+    engine(noise)
+
+    assert (reporter.said, engine.error()) == ([], None)
+
+
+def test_a_warning_about_an_object_names_it(engine: EngineEvents, reporter: Reporter) -> None:
+    engine(said("<{%fg 3%}>field is deprecated<{%reset%}>", urn=MAP, severity="warning"))
+
+    assert reporter.said == [("warning", "warning: map: field is deprecated", "warning")]
+
+
+def test_the_error_of_an_object_is_one_line_that_names_it(engine: EngineEvents) -> None:
+    engine(said("update failed", severity="error"))
+    engine(
+        said(
+            "1 error occurred:\n\t* configmaps is forbidden: exceeded quota\n\n",
+            urn=MAP,
+            severity="error",
+        )
+    )
+
+    assert engine.error() == (
+        "cannot apply ConfigMap demo/jr2-images: "
+        "1 error occurred: configmaps is forbidden: exceeded quota"
+    )
+
+
+def test_a_traceback_of_a_step_is_its_last_line(engine: EngineEvents) -> None:
+    text = "Traceback (most recent call last):\n  File x\nValueError: no\n"
+    engine(said(text, urn=ASSEMBLY, severity="error"))
+
+    assert engine.error() == "assembly failed: ValueError: no"
+
+
+def test_an_error_without_a_resource_is_the_engines(engine: EngineEvents) -> None:
+    engine(said("no plugin", severity="error"))
+
+    assert engine.error() == "the Pulumi engine failed: no plugin"
