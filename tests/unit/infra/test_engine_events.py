@@ -139,6 +139,7 @@ def test_lines_of_a_provider_arrive_in_order_with_their_codes(
     engine(said('jr2-say {"line": "one", "code": "a"}\njr2-say {"line": "two"}\n', urn=ASSEMBLY))
     engine(said('jr2-say {"warning": "warning: x", "code": "w"}', urn=ASSEMBLY))
     engine(said('jr2-say {"progress": null}', urn=ASSEMBLY))
+    engine(said('jr2-say {"line": "from the output of the plugin"}\n\n'))
 
     assert reporter.said == [
         ("progress", "publishing", ""),
@@ -146,6 +147,7 @@ def test_lines_of_a_provider_arrive_in_order_with_their_codes(
         ("line", "two", "line"),
         ("warning", "warning: x", "w"),
         ("progress", None, ""),
+        ("line", "from the output of the plugin", "line"),
     ]
 
 

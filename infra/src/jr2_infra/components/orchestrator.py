@@ -144,6 +144,8 @@ def deployment(
                     "priorityClassName": priority_class,
                     "securityContext": {
                         "runAsNonRoot": True,
+                        # The pause container needs a user beside the group.
+                        "runAsUser": names.ORCHESTRATOR_UID,
                         "runAsGroup": names.STATE_GROUP,
                         "fsGroup": names.STATE_GROUP,
                         "fsGroupChangePolicy": "OnRootMismatch",

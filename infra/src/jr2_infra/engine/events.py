@@ -119,7 +119,8 @@ class EngineEvents:
             self.errors.append((diagnostic.urn or None, text.strip()))
             return
         resource = self._by_urn.get(diagnostic.urn or "")
-        if not isinstance(resource, DynamicResource):
+        # What a provider prints has no resource: the engine reads it from the plugin's output.
+        if diagnostic.urn and not isinstance(resource, DynamicResource):
             if diagnostic.severity == "warning" and not _NOISE.match(text) and resource is not None:
                 self.reporter.warning(f"warning: {resource.name}: {text.strip()}")
             return
