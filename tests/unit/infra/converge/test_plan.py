@@ -137,7 +137,8 @@ def test_a_map_value_changed_by_hand_is_named_and_starts_no_pod(
     plan = converged.plan()
     assert changed(plan) == {"configmap-jr2-images"}
     assert plan.drift == (
-        "drift: ConfigMap jr2-images in demo: data was changed by kubectl-patch — set back",
+        'drift: ConfigMap jr2-images in demo: data["images.json"] was changed by kubectl-patch '
+        "— set back",
     )
 
 
