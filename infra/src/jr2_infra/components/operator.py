@@ -47,7 +47,6 @@ def priority_classes(*, control: bool, sandbox: bool) -> tuple[dict[str, Any], .
                 labels=shared_labels(),
                 value=names.PRIORITY_CONTROL_VALUE,
                 preemptionPolicy="PreemptLowerPriority",
-                globalDefault=False,
                 description="jr2: the operator, Orchestrators and Repo caches",
             )
         )
@@ -59,7 +58,6 @@ def priority_classes(*, control: bool, sandbox: bool) -> tuple[dict[str, Any], .
                 labels=shared_labels(),
                 value=names.PRIORITY_SANDBOX_VALUE,
                 preemptionPolicy="Never",
-                globalDefault=False,
                 description="jr2: Sandboxes; they never push another pod away",
             )
         )
