@@ -222,25 +222,38 @@ def test_a_failed_build_names_the_program_what_was_tried_and_the_next_command(
 def test_an_old_go_and_an_absent_one_are_named(place: Place) -> None:
     (place.go / "version").write_text("go1.19.8\n")
 
-    with pytest.raises(StepFailed, match=r"no Go ≥ 1\.26") as raised:
-        golang.find_go(place.environ, usual=())
-    with pytest.raises(StepFailed, match=r"no Go ≥ 1\.26"):
-        golang.find_go({"PATH": "/nonexistent"}, usual=())
+    with pytest.raises(StepFailed, match=r"no Go ≥ 1\.26\.0") as raised:
+        golang.find_go(place.environ, "1.26.0", usual=())
+    with pytest.raises(StepFailed, match=r"no Go ≥ 1\.26\.0"):
+        golang.find_go({"PATH": "/nonexistent"}, "1.26.0", usual=())
 
     assert f"{place.go / 'go'} is 1.19.8" in raised.value.message
 
 
 def test_a_go_in_its_usual_place_is_found_without_path(place: Place) -> None:
-    found = golang.find_go({"PATH": "/nonexistent"}, usual=[place.go / "go"])
+    found = golang.find_go({"PATH": "/nonexistent"}, "1.26", usual=[place.go / "go"])
 
     assert found == golang.Go(path=place.go / "go", version="1.26.0")
 
 
 @pytest.mark.parametrize(
-    ("version", "holds"), [("1.26", True), ("1.26rc2", True), ("1.27.1", True), ("1.25.9", False)]
+    ("version", "holds"),
+    [("1.26", True), ("1.26.0", True), ("1.27rc1", True), ("1.26rc2", False), ("1.25.9", False)],
 )
 def test_a_go_version_is_read_as_go_writes_it(version: str, holds: bool) -> None:
-    assert golang.new_enough(version) is holds
+    assert golang.new_enough(version, "1.26.0") is holds
+    assert not golang.new_enough("not a version", version)
+
+
+def test_the_go_that_is_needed_is_what_the_modules_say(place: Place) -> None:
+    modules = {program.module.name: program.module for program in catalogue.PROGRAMS}
+    assert golang.needed_go([modules["etcd"], modules["kubernetes"]]) == "1.26.0"
+    assert golang.needed_go([modules["etcd"], modules["buildkit"]]) == "1.26.8"
+
+    with pytest.raises(StepFailed, match=r"no Go ≥ 1\.26\.8") as raised:
+        golang.find_go(place.environ, golang.needed_go(modules.values()), usual=())
+
+    assert f"{place.go / 'go'} is 1.26.0" in raised.value.message
 
 
 def test_too_little_disk_is_said_before_anything_is_built(

@@ -44,9 +44,15 @@ def stop() -> None:
 
 
 @app.command
-def delete() -> None:
-    """Take the cluster away with its data, and the context out of the kubeconfig."""
-    _cluster().delete()
+def delete(*, yes: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> None:
+    """Take the cluster away with its data, and the context out of the kubeconfig.
+
+    Parameters
+    ----------
+    yes
+        Do not ask.
+    """
+    _cluster().delete(yes=yes)
 
 
 @app.command

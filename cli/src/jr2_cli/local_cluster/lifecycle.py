@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from jr2.errors import Refusal, StepFailed
-from jr2_infra import processes
+from jr2.errors import Aborted, Refusal, StepFailed
+from jr2_infra import processes, rules
 from jr2_infra.report import Reporter
 
 from .. import tools
@@ -64,6 +64,7 @@ _NEEDED_PACKAGES: Final = (
     "busybox-static",
 )
 
+_QUESTION: Final = "delete the local cluster and everything in it?"
 CREATE: Final = "`jr2 cluster create`"
 
 
@@ -153,17 +154,23 @@ class Cluster:
             self._stop()
             self._say("stopped: `jr2 cluster start` goes on with the same data")
 
-    def delete(self) -> None:
+    def delete(self, *, yes: bool) -> None:
         """Take the cluster away with its data, and the context out of the kubeconfigs.
+
+        Args:
+            yes: do not ask whether the data may go.
 
         Raises:
             Refusal: it cannot run here.
+            Aborted: the answer was no.
             StepFailed: something of it stays; the next `delete` goes on from there.
         """
         check_platform(sys.platform, os.geteuid(), "delete")
         with self._locked():
             record = read_record(self.files)
             existed = self.files.root.exists()
+            if existed and not yes and not self.reporter.confirm(_QUESTION):
+                raise Aborted(rules.ABORTED)
             if existed:
                 self._stop()
             leftovers.end_pods(self.files)

@@ -29,6 +29,15 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
+def resident_bytes(pid: int) -> int | None:
+    """How much memory a process holds; `None` when there is no such process."""
+    try:
+        pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def lives(pid: int, ticks: int | None) -> bool:
     """Tell whether the process that had this id and start still lives."""
     return ticks is not None and start_ticks(pid) == ticks

@@ -29,6 +29,7 @@ class ProcessReport:
         restarts: how often it was started again since the supervisor started.
         age_seconds: since when it runs.
         last_exit: the exit code of the one before.
+        memory_bytes: what it holds in memory.
     """
 
     name: str
@@ -37,6 +38,7 @@ class ProcessReport:
     restarts: int
     age_seconds: float | None
     last_exit: int | None
+    memory_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,7 @@ def as_json(report: ClusterReport, files: Layout) -> dict[str, Any]:
     """The report as JSON."""
     return {
         "state": report.state,
+        "running": report.state == "running",
         "healthy": report.is_healthy,
         "context": layout.CONTEXT,
         "server": layout.SERVER,
@@ -112,6 +115,7 @@ def as_json(report: ClusterReport, files: Layout) -> dict[str, Any]:
                 "restarts": entry.restarts,
                 "ageSeconds": None if entry.age_seconds is None else round(entry.age_seconds),
                 "lastExit": entry.last_exit,
+                "memoryBytes": entry.memory_bytes,
                 "log": str(files.logs / f"{entry.name}.log"),
             }
             for entry in report.processes
@@ -133,7 +137,8 @@ def as_text(report: ClusterReport, files: Layout) -> str:
         pid = "-" if entry.pid is None else str(entry.pid)
         restarts = f" · {entry.restarts} restarts" if entry.restarts else ""
         age = "" if entry.age_seconds is None else f" · {_duration(entry.age_seconds)}"
-        lines.append(f"  {entry.name.ljust(width)}  {health:4}  {pid}{age}{restarts}")
+        held = "" if entry.memory_bytes is None else f" · {entry.memory_bytes / 2**20:.0f} MiB"
+        lines.append(f"  {entry.name.ljust(width)}  {health:4}  {pid}{age}{held}{restarts}")
     return "\n".join(lines)
 
 
@@ -147,6 +152,7 @@ def _report(service: plan.Service, state: plan.ServiceState) -> ProcessReport:
         restarts=state.restarts,
         age_seconds=time.time() - state.started_at if is_alive and state.started_at else None,
         last_exit=state.last_exit,
+        memory_bytes=process_table.resident_bytes(state.pid) if state.pid and is_alive else None,
     )
 
 

@@ -5,7 +5,7 @@ more programs are built together, so that what they share is compiled once. A `P
 package of its module it is, and how a copy that somebody else installed tells its version. A
 `Package` is what the operating system must bring.
 
-Source: design §7; the versions are the ones that were run together (docs/adr/0104).
+Source: design §7; the versions are the ones that were run together (ADR-0105).
 """
 
 from __future__ import annotations

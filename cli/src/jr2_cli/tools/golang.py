@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import importlib.resources
 import os
+import re
 import shutil
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +26,6 @@ from jr2_infra import processes
 
 from . import catalogue, versions
 
-MINIMUM_GO: Final = "1.26"
 FREE_BYTES: Final = 10 * 10**9
 """What the greatest of the module builds needs, with room to spare."""
 
@@ -53,11 +54,28 @@ def usual_places() -> list[Path]:
     return [Path("/usr/local/go/bin/go"), *debian]
 
 
-def find_go(environ: Mapping[str, str], usual: Sequence[Path] | None = None) -> Go:
+def committed(module: catalogue.Module) -> Traversable:
+    """The folder of a module's committed files."""
+    return importlib.resources.files(__package__) / "modules" / module.name
+
+
+def needed_go(modules: Iterable[catalogue.Module]) -> str:
+    """The oldest Go that builds all of these modules: the greatest `go` line of their `go.mod`."""
+    found = []
+    for module in modules:
+        text = (committed(module) / "go.mod").read_text()
+        line = re.search(r"^go (\S+)$", text, re.MULTILINE)
+        assert line is not None
+        found.append(line.group(1))
+    return max(found, key=_as_numbers)
+
+
+def find_go(environ: Mapping[str, str], needed: str, usual: Sequence[Path] | None = None) -> Go:
     """Find a Go that is new enough: on PATH, then in its usual places.
 
     Args:
         environ: the environment that PATH is read from.
+        needed: the oldest version that will do.
         usual: the places after PATH; `None` is `usual_places()`.
 
     Raises:
@@ -73,13 +91,13 @@ def find_go(environ: Mapping[str, str], usual: Sequence[Path] | None = None) -> 
             [place, "env", "GOVERSION"], env={**_base(environ), "GOTOOLCHAIN": "local"}
         )
         version = said.stdout.strip().removeprefix("go").split(" ")[0]
-        if new_enough(version):
+        if new_enough(version, needed):
             return Go(path=Path(place), version=version)
         seen.append(f"  {place} is {version or 'not a Go that answers'}")
     raise StepFailed(
         "\n".join(
             [
-                f"no Go ≥ {MINIMUM_GO}, which builds the programs that are missing — install it "
+                f"no Go ≥ {needed}, which builds the programs that are missing — install it "
                 "(its usual place is /usr/local/go), then re-run `jr2 tools install`",
                 *seen,
             ]
@@ -87,11 +105,14 @@ def find_go(environ: Mapping[str, str], usual: Sequence[Path] | None = None) -> 
     )
 
 
-def new_enough(version: str) -> bool:
-    """Tell whether a Go version may build the modules; release candidates count."""
-    read, least = versions.parse(version.replace("rc", "-rc")), versions.parse(MINIMUM_GO)
-    assert least is not None
-    return read is not None and read[:3] >= least[:3]
+def new_enough(version: str, needed: str) -> bool:
+    """Tell whether a Go version will do; a release candidate is older than its release."""
+    return _as_numbers(version) >= _as_numbers(needed)
+
+
+def _as_numbers(version: str) -> tuple[int, int, int, int]:
+    """Read a version as Go writes it; one that cannot be read is older than all others."""
+    return versions.parse(version.replace("rc", "-rc")) or (0, 0, 0, 0)
 
 
 def environment(
@@ -135,8 +156,7 @@ def stage_module(module: catalogue.Module, work: Path) -> Path:
     source = work / "source"
     for folder in (source, work / "tmp", work / "modules", work / "made"):
         folder.mkdir(parents=True, exist_ok=True)
-    committed = importlib.resources.files(__package__) / "modules" / module.name
-    for entry in committed.iterdir():
+    for entry in committed(module).iterdir():
         (source / entry.name).write_bytes(entry.read_bytes())
     return source
 

@@ -86,9 +86,9 @@ class Installer:
         work = cache / _WORK
         golang.remove_tree(work)
         try:
-            go = golang.find_go(self.environ)
-            self._check_room(missing, cache)
             groups = golang.programs_by_module([item.program for item in missing])
+            go = golang.find_go(self.environ, golang.needed_go([module for module, _ in groups]))
+            self._check_room(cache)
             standard = work / "standard" / "objects"
             if len(groups) > 1:
                 text = f"tools: compiling the standard library of Go {go.version}"
@@ -138,7 +138,7 @@ class Installer:
             )
         golang.remove_tree(work)
 
-    def _check_room(self, missing: Sequence[lookup.Found], cache: Path) -> None:
+    def _check_room(self, cache: Path) -> None:
         free = golang.free_bytes(cache)
         if free < golang.FREE_BYTES:
             raise StepFailed(

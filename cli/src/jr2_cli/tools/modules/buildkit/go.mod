@@ -1,6 +1,6 @@
 module tools/buildkit
 
-go 1.26.0
+go 1.26.8
 
 tool (
 	github.com/moby/buildkit/cmd/buildctl

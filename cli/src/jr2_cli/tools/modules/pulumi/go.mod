@@ -1,6 +1,6 @@
 module tools/pulumi
 
-go 1.26.0
+go 1.26.6
 
 tool github.com/pulumi/pulumi/pkg/v3/cmd/pulumi
 
