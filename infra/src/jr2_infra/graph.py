@@ -59,7 +59,8 @@ class Graph:
             for item in items:
                 own = after
                 if item.name in healings:
-                    found.append(replace(healings[item.name], depends_on=gate))
+                    # Right before its object, so that a workload rolls out once for both.
+                    found.append(replace(healings[item.name], depends_on=after or gate))
                     own = (*after, healings[item.name].name)
                 found.append(replace(item, depends_on=tuple(dict.fromkeys(own))))
             return tuple(item.name for item in items)

@@ -39,6 +39,9 @@ from .objects import Objects, Wants, operator_choice
 from .resources import Component, DynamicResource, KubernetesResource, Program
 
 PROJECT: Final = "jr2"
+HEALING: Final = "nothing-more"
+SHARED_HEALING: Final = "nothing-more-shared"
+"""Parts of their own, so that no line of another part is said before its time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +129,7 @@ def make_plan(
         resource.name for resource in objects.all() if key_of(resource.object) in more
     }
     graph = Graph(wants, cluster, shared, objects, node_images, changed)
-    healings = _healings(objects.all(), governed, more, recreated)
+    healings = _healings(objects.all(), governed, more, recreated, wants.place.namespace)
     components, resources = graph.declare(healings)
     program = settled(_program(wants, cluster_uid, components, resources), live)
     found = tuple(differences(program, live, surplus))
@@ -171,6 +174,7 @@ def _healings(
     live: LiveObjects,
     more: Mapping[ObjectKey, Sequence[More]],
     recreated: Mapping[ObjectKey, str],
+    own: str,
 ) -> dict[str, DynamicResource]:
     """Return the step that comes before an object of which something must go, by its name."""
     found: dict[str, DynamicResource] = {}
@@ -198,7 +202,7 @@ def _healings(
                 **inputs,
             },
             derived=None,
-            component=resource.component,
+            component=HEALING if key.namespace == own else SHARED_HEALING,
         )
     return found
 
@@ -225,9 +229,7 @@ def _writes_shared(program: Program, found: Sequence[Difference], own: str) -> b
     shared_steps = {
         resource.name
         for resource in program.resources
-        if isinstance(resource, DynamicResource)
-        and resource.kind == "NothingMore"
-        and resource.component in {"operator", "priority-classes"}
+        if isinstance(resource, DynamicResource) and resource.component == SHARED_HEALING
     }
     return any(
         item.resource in shared_steps
