@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tarfile
+import subprocess
 from pathlib import Path
 
 from hypothesis import given
@@ -98,8 +98,8 @@ def test_the_archive_is_the_same_twice_and_unpacks_to_the_same_hash(tmp_path: Pa
     write_archive(list(reversed(parts)), tmp_path / "two.tgz")
 
     assert (tmp_path / "one.tgz").read_bytes() == (tmp_path / "two.tgz").read_bytes()
-    with tarfile.open(tmp_path / "one.tgz") as archive:
-        archive.extractall(tmp_path / "out", filter="fully_trusted")
+    (tmp_path / "out").mkdir()
+    subprocess.run(["tar", "-xzf", "one.tgz", "-C", "out"], cwd=tmp_path, check=True)
     assert hash_folder(tmp_path / "out", salt="s") == tree_hash(parts, salt="s")
     assert CANARY.encode() not in (tmp_path / "one.tgz").read_bytes()
 
