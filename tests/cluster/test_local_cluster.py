@@ -169,7 +169,8 @@ def test_a_service_answers_by_each_of_its_names(space: Namespace, web: str, host
 
 
 def test_a_pod_reaches_itself_through_its_service(space: Namespace, web: str) -> None:
-    assert space.ask("web", "web") == "web\n"
+    # Its bare name is its own host name, which stands in its own hosts file.
+    assert space.ask("web", f"web.{space.name}") == "web\n"
 
 
 def test_pods_reach_the_api_server(space: Namespace, web: str) -> None:
