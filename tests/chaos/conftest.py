@@ -243,4 +243,7 @@ def pod() -> Iterator[Pod]:
         yield made
     finally:
         made.close()
+        logs = "".join(log.read_text() for log in folder.glob("*.log"))
         shutil.rmtree(folder, ignore_errors=True)
+    assert made.instance_token not in logs
+    assert made.publish_token not in logs

@@ -359,5 +359,6 @@ def short_folder() -> Iterator[Path]:
 @pytest.fixture
 async def bench(short_folder: Path) -> AsyncIterator[Bench]:
     async with open_bench(short_folder) as made:
-        assert (await made.publish()).status_code == 201
+        published = await made.publish()
+        assert published.status_code == 201, published.text
         yield made

@@ -99,7 +99,7 @@ class MapWatch:
         """SHA-256 of the value, hex; `None` while the map or its key is absent or not yet read."""
 
     async def run(self, client: httpx2.AsyncClient, namespace: str) -> None:
-        """Watch until cancelled."""
+        """Watch until cancelled; what goes wrong is logged and tried again."""
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         pause = FIRST_PAUSE
         version: str | None = None
@@ -112,7 +112,8 @@ class MapWatch:
                 continue  # the server ended the watch in its time: resume at once
             except WatchBroken as broken:
                 reason = str(broken)
-            except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError, KeyError) as failed:
+            except Exception as failed:
+                # The root of the watch: whatever a server says, the Orchestrator goes on.
                 reason = f"{type(failed).__name__}: {failed}"
             version = None
             log.warning("a map is listed again", extra={"map": self._name, "reason": reason[:300]})

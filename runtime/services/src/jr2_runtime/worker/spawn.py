@@ -33,6 +33,11 @@ def start(argv: list[str], connection: int) -> int:
     Raises:
         OSError: the program could not be started.
     """
+    for descriptor in os.listdir("/proc/self/fd"):
+        # Python opens everything close-on-exec; what this program was started with may not be.
+        if int(descriptor) > 2:
+            with contextlib.suppress(OSError):  # the listing's own, closed by now
+                os.set_inheritable(int(descriptor), False)
     return os.posix_spawn(
         argv[0],
         argv,

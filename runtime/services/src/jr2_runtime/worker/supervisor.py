@@ -81,16 +81,23 @@ class Supervisor:
         self._by_descriptor: dict[int, int] = {}
         self._hangups = select.epoll()
         self._stop = asyncio.Event()
+        self.listening = asyncio.Event()
+        """Set once connections are accepted."""
+
+    def stop(self) -> None:
+        """Have `serve` return."""
+        self._stop.set()
 
     async def serve(self) -> None:
         """Accept connections until a signal says to stop, then end every Assembly process."""
         loop = asyncio.get_running_loop()
         listener = listen(self._settings.socket, self._settings.socket_group)
-        loop.add_signal_handler(signal.SIGTERM, self._stop.set)
-        loop.add_signal_handler(signal.SIGINT, self._stop.set)
+        loop.add_signal_handler(signal.SIGTERM, self.stop)
+        loop.add_signal_handler(signal.SIGINT, self.stop)
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         loop.add_reader(self._hangups.fileno(), self._hung_up)
         log("listening", socket=self._settings.socket)
+        self.listening.set()
         try:
             async with asyncio.TaskGroup() as group:
                 accepting = group.create_task(self._accept(listener, group))

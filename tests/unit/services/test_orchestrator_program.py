@@ -1,0 +1,117 @@
+"""The program's edges: settings, logs, the values it starts with, its port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from pathlib import Path
+
+import pytest
+
+from jr2 import names
+from jr2.wire import LeaseStamp
+from jr2_runtime.orchestrator import logs, program, server
+from jr2_runtime.orchestrator.api.auth import BadValues, Digests, principal, read_digests
+from jr2_runtime.orchestrator.clock import WallClock
+from jr2_runtime.orchestrator.settings import read_settings
+
+
+def test_the_defaults_are_those_of_the_image() -> None:
+    settings = read_settings([], {})
+    assert str(settings.state) == names.STATE_PATH
+    assert str(settings.values) == names.VALUES_PATH
+    assert settings.socket == names.WORKER_SOCKET
+    assert settings.worker_uid == names.WORKER_UID
+    assert (settings.host, settings.port) == ("", names.ORCHESTRATOR_PORT)
+    given = read_settings(["--port", "1"], {"JR2_PORT": "2", "JR2_STATE_PATH": "/s"})
+    assert (given.port, str(given.state)) == (1, "/s")
+
+
+def test_a_log_line_is_json_with_what_was_given(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise ValueError("why")
+    except ValueError:
+        with caplog.at_level(logging.INFO):
+            logging.getLogger("jr2.x").exception("said %s", "so", extra={"run": "r"})
+    line = json.loads(logs.JsonFormatter().format(caplog.records[0]))
+    assert (line["level"], line["logger"], line["message"]) == ("error", "jr2.x", "said so")
+    assert line["run"] == "r"
+    assert "ValueError: why" in line["exception"]
+    assert line["time"].endswith("+00:00")
+    assert set(line) == {"time", "level", "logger", "message", "run", "exception"}
+
+
+def test_digests_are_read_and_never_shown(tmp_path: Path) -> None:
+    instance, publisher = "a1" * 32, "b2" * 32
+    (tmp_path / names.FILE_INSTANCE_TOKEN_DIGEST).write_text(f"{instance.upper()}\n")
+    for content in (None, "short", publisher + "0", "é"):
+        if content is not None:
+            (tmp_path / names.FILE_PUBLISH_TOKEN_DIGEST).write_text(content)
+        with pytest.raises(BadValues, match=names.FILE_PUBLISH_TOKEN_DIGEST) as bad:
+            read_digests(tmp_path)
+        assert content is None or content not in str(bad.value)
+    (tmp_path / names.FILE_PUBLISH_TOKEN_DIGEST).write_text(publisher)
+    digests = read_digests(tmp_path)
+    assert digests == Digests(instance=instance, publisher=publisher)
+    assert instance not in repr(digests)
+
+
+def test_a_token_that_is_no_text_is_nobody() -> None:
+    digests = Digests(instance="0" * 64, publisher="1" * 64)
+    for header in (None, "", "Bearer", "Bearer \udcff", "Token x", "Bearer a b"):
+        assert principal(header, digests) is None
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_a_start_that_cannot_be_says_why_and_ends_with_1(
+    tmp_path: Path, values: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in (names.FILE_INSTANCE_TOKEN_DIGEST, names.FILE_PUBLISH_TOKEN_DIGEST):
+        if values:
+            (tmp_path / name).write_text("0" * 64)
+    taken = socket.create_server(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
+    settings = read_settings(
+        [
+            "--state",
+            str(tmp_path),
+            "--values",
+            str(tmp_path),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(port),
+        ],
+        {},
+    )
+    with pytest.raises(OSError if values else BadValues):
+        asyncio.run(program.serve(settings, WallClock()))
+    taken.close()
+
+
+def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:
+    """asyncio sets TCP_NODELAY where a socket names its protocol."""
+    for host in ("", "127.0.0.1"):
+        listener = server.listen(host, 0)
+        client = socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
+        accepted, _ = listener.accept()
+        assert accepted.proto == socket.IPPROTO_TCP
+        for each in (accepted, client, listener):
+            each.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "2026-11-30T00:00:00", "2026-11-30T00:00:00 n", "2026-11-30T00:00:00Z", "n"]
+)
+def test_a_lease_stamp_needs_a_zone_and_a_nonce(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        LeaseStamp.parse(text)
+
+
+def test_a_lease_stamp_comes_back_as_it_went() -> None:
+    text = "2026-11-30T00:00:00.000001Z abc-DEF_1"
+    stamp = LeaseStamp.parse(text)
+    assert stamp.header() == text
+    assert LeaseStamp.parse("2026-11-30T01:00:00.000001+01:00 abc-DEF_1") == stamp
