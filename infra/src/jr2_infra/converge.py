@@ -307,10 +307,12 @@ class _Converge:
     def _engine(self, plan: ConvergePlan, lease: ConvergeLease) -> None:
         """Hand the program to the engine, with what its providers need."""
         from .engine import run_file
+        from .engine.folder import run_folder
         from .engine.run import run_engine
 
-        with tempfile.TemporaryDirectory(prefix="jr2-assembly-") as folder:
-            archive = Path(folder) / "assembly.tar.gz"
+        # On the disk, since an archive is too large for memory; the next run removes a left one.
+        with run_folder(Path(tempfile.gettempdir())) as folder:
+            archive = folder / "assembly.tar.gz"
             if any(item.resource == PUBLISH for item in plan.differences):
                 assembly.write_archive(self._staged.parts, archive)
             run_engine(
