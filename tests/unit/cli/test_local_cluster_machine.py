@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import tarfile
 from pathlib import Path
 
@@ -243,3 +244,31 @@ def test_an_address_is_read_out_of_a_dns_answer() -> None:
     assert readiness._first_address(answer, b"\x00\x00", offset) is None
     refused = b"\x12\x34\x81\x83" + answer[4:]
     assert readiness._first_address(refused, b"\x12\x34", offset) is None
+
+
+def test_only_sockets_that_nobody_listens_on_are_removed(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as alive:
+        alive.bind(str(tmp_path / "alive"))
+        alive.listen()
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(tmp_path / "dead"))
+        (tmp_path / "file").touch()
+
+        leftovers.remove_dead_sockets(tmp_path)
+        leftovers.remove_dead_sockets(tmp_path / "absent")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alive", "file"]
+
+
+def test_processes_of_an_earlier_boot_are_forgotten(tmp_path: Path) -> None:
+    files = layout.Layout(tmp_path)
+    (files.containerd / "state").mkdir(parents=True)
+    (files.containerd / "root").mkdir()
+
+    leftovers.forget_last_boot(files, "first")
+    leftovers.forget_last_boot(files, "first")
+    assert (files.containerd / "state").exists()
+    leftovers.forget_last_boot(files, "second")
+
+    assert not (files.containerd / "state").exists()
+    assert (files.containerd / "root").exists()

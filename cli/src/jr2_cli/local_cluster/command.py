@@ -6,6 +6,7 @@ Source: design §7.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import cyclopts
@@ -64,9 +65,10 @@ def status(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) ->
     json
         Print JSON.
     """
-    from . import report
+    from . import lifecycle, report
     from .layout import Layout
 
+    lifecycle.check_platform(sys.platform, os.geteuid(), "status")
     files = Layout()
     found = report.cluster_report(files)
     out = output.current()

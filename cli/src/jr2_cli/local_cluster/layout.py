@@ -97,6 +97,11 @@ class Layout:
         return self.root / "kubelet"
 
     @property
+    def volume_plugins(self) -> Path:
+        """Where kubelet and controllers look for volume plugins; there are none."""
+        return self.root / "volume-plugins"
+
+    @property
     def containerd(self) -> Path:
         """The folder of containerd: images, containers and their state."""
         return self.root / "containerd"

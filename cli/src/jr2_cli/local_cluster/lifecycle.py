@@ -54,6 +54,7 @@ _STOP_SECONDS: Final = 90.0
 _PAUSE: Final = 0.05
 _LOG_LINES: Final = 8
 _CAP_SYS_RESOURCE: Final = 24
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _NEEDED_PACKAGES: Final = (
     "containernetworking-plugins",
     "iproute2",
@@ -188,6 +189,7 @@ class Cluster:
         machine, hierarchies = _machine(programs)
         self._write_settings(programs, machine)
         self._say(f"cluster: certificates and settings are in {self.files.root}")
+        leftovers.forget_last_boot(self.files, _BOOT_ID.read_text().strip())
         network.prepare()
         cgroups.make_group(hierarchies, layout.CGROUP)
         self._say(f"cluster: the node has the address {layout.NODE_ADDRESS}")
@@ -250,7 +252,7 @@ class Cluster:
         _write_json(files.config / "kubelet.json", settings.kubelet(files))
         _write_json(files.config / "kube-proxy.json", settings.kube_proxy(files))
         _write(files.config / "Corefile", settings.corefile(files))
-        _write(files.config / "buildkitd.toml", "")
+        _write(files.config / "buildkitd.toml", settings.buildkitd(files))
         _write(files.config / "local-path.json", storage["config.json"])
         _write(files.config / "helper-pod.json", storage["helperPod.yaml"])
         path = os.pathsep.join(catalogue.SYSTEM_PATHS)
@@ -327,32 +329,43 @@ class Cluster:
         return "\n".join(lines)
 
     def _stop(self) -> None:
-        state = supervisor.read_state(self.files.supervisor_state)
         if supervisor.is_running(self.files.supervisor_lock):
             self.reporter.progress("cluster: stopping")
-            if state is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(state.pid, signal.SIGTERM)
-            deadline = time.monotonic() + _STOP_SECONDS
-            while supervisor.is_running(self.files.supervisor_lock):
-                if time.monotonic() > deadline:
-                    raise StepFailed(
-                        f"the supervisor did not end in {_STOP_SECONDS:.0f}s — see "
-                        f"{self.files.logs / 'supervisor.log'}"
-                    )
-                time.sleep(_PAUSE)
+            self._stop_supervisor()
             self.reporter.progress(None)
         elif self.files.plan.exists():
             work = plan.Plan.model_validate_json(self.files.plan.read_bytes())
             supervisor.end_leftovers(work)
         leftovers.end_pods(self.files)
 
+    def _stop_supervisor(self) -> None:
+        deadline = time.monotonic() + _STOP_SECONDS
+        told: int | None = None
+        while supervisor.is_running(self.files.supervisor_lock):
+            # One that just started has not yet said who it is.
+            state = supervisor.read_state(self.files.supervisor_state)
+            if told is None and state is not None:
+                told = state.pid
+                with suppress(ProcessLookupError):
+                    os.kill(told, signal.SIGTERM)
+            if time.monotonic() > deadline:
+                raise StepFailed(
+                    f"the supervisor did not end in {_STOP_SECONDS:.0f}s — see "
+                    f"{self.files.logs / 'supervisor.log'}"
+                )
+            time.sleep(_PAUSE)
+
     def _merge(self, record: Record) -> None:
         path = kubeconfig.default_path(self.environ)
-        kept = tuple(dict.fromkeys([*record.kubeconfigs, path]))
+        known = tuple(dict.fromkeys([*record.kubeconfigs, path]))
         # Noted before it is written: a delete then finds it, whatever happens between the two.
-        _write(self.files.record, record.model_copy(update={"kubeconfigs": kept}).model_dump_json())
-        kubeconfig.merge(path, kubeconfig.admin_entries(self.files))
+        noted = record.model_copy(update={"kubeconfigs": known})
+        _write(self.files.record, noted.model_dump_json())
+        entries = kubeconfig.admin_entries(self.files)
+        for other in known:
+            # A certificate may have been renewed: the files that already hold it get the new one.
+            if other == path or other.exists():
+                kubeconfig.merge(other, entries)
         self._say(f"cluster: the context {layout.CONTEXT} is in {path}")
 
     def _say_ready(self, version: str) -> None:
@@ -365,21 +378,28 @@ class Cluster:
     def _locked(self) -> Iterator[None]:
         """One verb at a time; the lock is the folder that holds the state folder."""
         parent = self.files.root.parent
-        parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        descriptor = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = self._lock_folder(parent)
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._say("cluster: another `jr2 cluster` is at work, waiting")
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # The one before us may have deleted it.
-            parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             yield
         finally:
             os.close(descriptor)
             with suppress(OSError):
                 parent.rmdir()
+
+    def _lock_folder(self, folder: Path) -> int:
+        while True:
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self._say("cluster: another `jr2 cluster` is at work, waiting")
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            # The one before us may have removed the folder; then the lock is on nothing.
+            with suppress(FileNotFoundError):
+                if folder.stat().st_ino == os.fstat(descriptor).st_ino:
+                    return descriptor
+            os.close(descriptor)
 
 
 def _programs() -> dict[str, Path]:

@@ -167,6 +167,7 @@ def _controller_manager(files: Layout, program: Path) -> plan.Service:
             f"--root-ca-file={files.certificate('ca')}",
             f"--cluster-cidr={layout.POD_RANGE}",
             "--allocate-node-cidrs=false",
+            f"--flex-volume-plugin-dir={files.volume_plugins}",
             "--use-service-account-credentials=true",
             "--leader-elect=false",
             "--profiling=false",

@@ -54,6 +54,9 @@ state = {_quote(root / "state")}
 [plugins.'io.containerd.nri.v1.nri']
   disable = true
 
+[plugins.'io.containerd.internal.v1.opt']
+  path = {_quote(root / "opt")}
+
 [plugins.'io.containerd.cri.v1.images']
   snapshotter = "overlayfs"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
@@ -135,6 +138,7 @@ def kubelet(files: Layout) -> dict[str, Any]:
         "makeIPTablesUtilChains": False,
         "containerRuntimeEndpoint": f"unix://{files.containerd_socket}",
         "podLogsDir": str(files.pod_logs),
+        "volumePluginDir": str(files.volume_plugins),
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
@@ -192,6 +196,13 @@ def encryption(key: str) -> dict[str, Any]:
             }
         ],
     }
+
+
+def buildkitd(files: Layout) -> str:
+    """The settings of buildkitd that have no flag."""
+    return f"""[otel]
+  socketPath = {_quote(files.buildkit / "otel.sock")}
+"""
 
 
 def corefile(files: Layout) -> str:
