@@ -16,7 +16,7 @@ from jr2_cli.local_cluster import (
     cgroups,
     layout,
     leftovers,
-    lifecycle,
+    machine,
     network,
     objects,
     plan,
@@ -135,21 +135,21 @@ def test_mounts_below_a_folder_are_found_innermost_first() -> None:
 )
 def test_where_it_cannot_run_the_refusal_points_at_kind(platform: str, user: int) -> None:
     with pytest.raises(Refusal) as raised:
-        lifecycle.check_platform(platform, user, "create")
+        machine.check_platform(platform, user, "create")
 
     assert raised.value.printed.startswith("refusing: the local cluster ")
     assert "`kind create cluster`" in raised.value.message
 
 
 def test_root_on_linux_is_not_refused() -> None:
-    lifecycle.check_platform("linux", 0, "create")
+    machine.check_platform("linux", 0, "create")
 
 
 def test_a_capability_is_one_bit_of_the_effective_set() -> None:
     status = "Name:\tsh\nCapPrm:\t000001ffffffffff\nCapEff:\t000001fffeffffff\n"
 
-    assert not lifecycle.holds_capability(status, 24)
-    assert lifecycle.holds_capability(status, 21)
+    assert not machine.holds_capability(status, 24)
+    assert machine.holds_capability(status, 21)
 
 
 def make_plan() -> plan.Plan:
@@ -197,10 +197,10 @@ def test_secrets_are_encrypted_first_and_read_plain_last() -> None:
 def test_paths_are_quoted_in_the_settings_of_containerd() -> None:
     import tomllib
 
-    machine = settings.Machine(
+    facts = settings.Machine(
         may_lower_oom_score=False, cni_folder=Path('/c"ni'), runc=Path("/r"), shim=Path("/s")
     )
-    read = tomllib.loads(settings.containerd(layout.Layout(Path("/state dir")), machine))
+    read = tomllib.loads(settings.containerd(layout.Layout(Path("/state dir")), facts))
 
     runtime = read["plugins"]["io.containerd.cri.v1.runtime"]
     assert runtime["cni"]["bin_dirs"] == ['/c"ni']

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +24,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from . import layout
+from . import layout, private_files
 
 ADMIN_GROUP: Final = "jr2-local:admins"
 ADMIN_USER: Final = "jr2"
@@ -124,7 +123,7 @@ def ensure_certificates(files: layout.Layout, now: datetime.datetime | None = No
         _ensure_authority(files, authority, moment)
     _ensure_key(files.key(SERVICE_ACCOUNT_KEY))
     public = _load_key(files.key(SERVICE_ACCOUNT_KEY)).public_key()
-    _write_private(
+    private_files.write(
         files.pki / f"{SERVICE_ACCOUNT_KEY}.pub",
         public.public_bytes(
             serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -153,7 +152,7 @@ def _ensure_authority(files: layout.Layout, name: str, now: datetime.datetime) -
         .add_extension(_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
-    _write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
+    private_files.write(path, certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _ensure_certificate(files: layout.Layout, subject: Subject, now: datetime.datetime) -> None:
@@ -189,7 +188,7 @@ def _ensure_certificate(files: layout.Layout, subject: Subject, now: datetime.da
             x509.SubjectAlternativeName(_alternative_names(subject.hosts)), critical=False
         )
     certificate = builder.sign(authority_key, hashes.SHA256())
-    _write_private(path, certificate.public_bytes(serialization.Encoding.PEM))
+    private_files.write(path, certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _alternative_names(hosts: Sequence[str]) -> list[x509.GeneralName]:
@@ -227,7 +226,7 @@ def _ensure_key(path: Path) -> ec.EllipticCurvePrivateKey:
     if path.exists():
         return _load_key(path)
     key = ec.generate_private_key(ec.SECP256R1())
-    _write_private(
+    private_files.write(
         path,
         key.private_bytes(
             serialization.Encoding.PEM,
@@ -242,14 +241,3 @@ def _load_key(path: Path) -> ec.EllipticCurvePrivateKey:
     key = serialization.load_pem_private_key(path.read_bytes(), password=None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     return key
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    """Write a file that only root may read, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)

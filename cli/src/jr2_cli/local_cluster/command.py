@@ -65,10 +65,10 @@ def status(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) ->
     json
         Print JSON.
     """
-    from . import lifecycle, report
+    from . import machine, report
     from .layout import Layout
 
-    lifecycle.check_platform(sys.platform, os.geteuid(), "status")
+    machine.check_platform(sys.platform, os.geteuid(), "status")
     files = Layout()
     found = report.cluster_report(files)
     out = output.current()
