@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import socket
@@ -272,3 +273,21 @@ def test_processes_of_an_earlier_boot_are_forgotten(tmp_path: Path) -> None:
 
     assert not (files.containerd / "state").exists()
     assert (files.containerd / "root").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "beat", "ready"),
+    [
+        ("True", "2026-11-30T00:00:10Z", True),
+        ("True", "2026-11-30T00:00:09Z", False),
+        ("False", "2026-11-30T00:00:20Z", False),
+    ],
+)
+def test_a_node_is_ready_only_when_it_said_so_after_the_start(
+    status: str, beat: str, ready: bool
+) -> None:
+    since = datetime.datetime(2026, 11, 30, 0, 0, 10, 900_000, tzinfo=datetime.UTC).timestamp()
+    condition = {"type": "Ready", "status": status, "lastHeartbeatTime": beat}
+
+    assert readiness.says_ready({"status": {"conditions": [condition]}}, since) is ready
+    assert not readiness.says_ready({}, since)

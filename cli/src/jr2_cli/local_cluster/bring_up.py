@@ -9,6 +9,7 @@ Source: design §7.
 from __future__ import annotations
 
 import base64
+import functools
 import os
 import secrets
 import sys
@@ -83,24 +84,25 @@ class BringUp:
         network.prepare()
         cgroups.make_group(hierarchies, layout.CGROUP)
         self._say(f"cluster: the node has the address {layout.NODE_ADDRESS}")
+        since = time.time()
         pid = self._start_supervisor()
         self._say(f"cluster: the supervisor runs (process {pid})")
         deadline = time.monotonic() + _READY_SECONDS
         self._wait("containerd", self._containerd_answers, pid, deadline)
         self._import_busybox(programs["ctr"])
         with api.Api(self.files) as server:
-            version = self._wait_ready(server, pid, deadline)
+            version = self._wait_ready(server, since, pid, deadline)
         self._say(f"cluster: up in {time.monotonic() - began:.1f}s")
         return version
 
-    def _wait_ready(self, server: api.Api, pid: int, deadline: float) -> str:
+    def _wait_ready(self, server: api.Api, since: float, pid: int, deadline: float) -> str:
         first, *rest = readiness.STAGES
-        self._wait(first.name, lambda: first.holds(server), pid, deadline)
+        self._wait(first.name, functools.partial(first.holds, server, since), pid, deadline)
         for wanted in objects.first_objects(self.files):
             server.apply(wanted)
         self._say(f"cluster: the StorageClass {layout.STORAGE_CLASS} is there")
         for stage in rest:
-            self._wait(stage.name, lambda stage=stage: stage.holds(server), pid, deadline)  # type: ignore[misc]
+            self._wait(stage.name, functools.partial(stage.holds, server, since), pid, deadline)
         self._wait("every process", self._all_healthy, pid, deadline)
         version = server.version()
         assert version is not None

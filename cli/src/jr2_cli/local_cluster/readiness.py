@@ -8,11 +8,13 @@ Source: local-cluster/ ("wait for it before the cluster is called ready").
 
 from __future__ import annotations
 
+import datetime
 import os
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from . import layout
 from .api import Api
@@ -27,35 +29,47 @@ class Stage:
 
     Args:
         name: what is waited for, for the line that says that it is there.
-        holds: asks once.
+        holds: asks once; it gets the API server and when the cluster was started, in seconds
+            since 1970: the data of a cluster that was stopped say that everything works.
     """
 
     name: str
-    holds: Callable[[Api], bool]
+    holds: Callable[[Api, float], bool]
 
 
-def api_answers(api: Api) -> bool:
+def api_answers(api: Api, _since: float) -> bool:
     """The API server answers and has its own first objects."""
     return api.version() is not None and (
         api.read("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:node") is not None
     )
 
 
-def has_default_account(api: Api) -> bool:
+def has_default_account(api: Api, _since: float) -> bool:
     """The controllers work: they made the service account that a pod of `default` gets."""
     return api.read("/api/v1/namespaces/default/serviceaccounts/default") is not None
 
 
-def node_is_ready(api: Api) -> bool:
-    """The kubelet, containerd and the network of pods work."""
+def node_is_ready(api: Api, since: float) -> bool:
+    """The kubelet, containerd and the network of pods work, and the kubelet said so just now."""
     node = api.read(f"/api/v1/nodes/{layout.NODE_NAME}")
-    if node is None:
-        return False
-    conditions = node.get("status", {}).get("conditions", [])
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return node is not None and says_ready(node, since)
 
 
-def names_resolve(_api: Api) -> bool:
+def says_ready(node: Mapping[str, Any], since: float) -> bool:
+    """Tell whether a node was ready at a heartbeat that is not older than a time.
+
+    Args:
+        node: the object.
+        since: seconds since 1970.
+    """
+    for condition in node.get("status", {}).get("conditions", []):
+        if condition["type"] == "Ready" and condition["status"] == "True":
+            beat = datetime.datetime.fromisoformat(condition["lastHeartbeatTime"])
+            return beat.timestamp() >= int(since)
+    return False
+
+
+def names_resolve(_api: Api, _since: float) -> bool:
     """A name resolves at the address that pods ask: kube-proxy and CoreDNS work."""
     query = f"kubernetes.default.svc.{layout.CLUSTER_DOMAIN}"
     return resolve(query, layout.DNS_SERVICE) == layout.KUBERNETES_SERVICE
