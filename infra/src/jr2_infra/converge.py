@@ -1,50 +1,27 @@
 """`jr2 up`: the steps in the order of the seeds, from the folder to `converged`.
 
-Everything is read and decided first. When the cluster is already as the plan wants it, nothing is
-written and the engine is not started; the lines are the same. Otherwise the run takes the Lease,
-reads the cluster again, and hands the program to the engine. A refusal of steps 1–7 leaves every
-object of the cluster as it was, but for the namespace that step 6 made.
+A refusal of steps 1–7 leaves every object of the cluster as it was, but for the namespace that
+step 6 made. What speaks to a cluster is loaded while the Instance's own interpreter reads the
+folder, so that a converge with nothing to do is over in about a second.
 
-Source: seed 000 (What jr2 up does), design §5.1 and §5.2, spec/converge.md §4.
+Source: seed 000 (What jr2 up does), design §5.1 and §8, spec/converge.md §4.
 """
 
 from __future__ import annotations
 
-import contextlib
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+import importlib
+import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import httpx2
-
-from jr2 import names, rbac
-from jr2.errors import Aborted, StepFailed
-
-from . import assembly, check, crds, kube, rules
-from .api import Api, ApiError
-from .closed_list import NAMESPACE
-from .components import images, operator, secrets
-from .components.namespace import namespace as namespace_object
-from .facts import cluster as cluster_facts
-from .facts.cluster import Contact
-from .facts.images import ImageFacts, read_images
-from .facts.instance import InstanceFacts
-from .graph import PUBLISH
-from .images.checkout import checkout_images
-from .lease import ConvergeLease
-from .objects import Wants
-from .plan import ConvergePlan, make_plan
+from . import check, kube
 from .report import Reporter
-from .rules import KitRefs, Ownership, Place
-from .steps import surroundings
+from .rules import Place
 from .tooling import Tooling
 
+_SESSION: Final = "jr2_infra.session"
 CONVERGED: Final = "converged — `jr2 run <workflow>` when ready"
-_ACCOUNT_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +56,9 @@ def up(options: UpOptions, tooling: Tooling, reporter: Reporter) -> None:
     Raises:
         Jr2Error: the refusal or the error, as it is printed.
     """
+    # The walk is another process: what the session needs is loaded beside it.
+    loading = threading.Thread(target=importlib.import_module, args=(_SESSION,))
+    loading.start()
     opened = check.open_instance(options.root, reporter)
     place = Place(
         instance=opened.name,
@@ -94,248 +74,8 @@ def up(options: UpOptions, tooling: Tooling, reporter: Reporter) -> None:
     reporter.line(
         f"agents: (none) (carried by {len(instance.workflows)} workflow machine(s))", code="agents"
     )
-    staged = assembly.stage(instance)
-    context = reach(place)
-    with context.http() as http:
-        _Converge(options, tooling, reporter, place, instance, staged, context, http).run()
+    loading.join()
+    from . import session
+
+    session.converge(place, instance, yes=options.yes, tooling=tooling, reporter=reporter)
     reporter.line(CONVERGED, code="converged")
-
-
-def reach(place: Place) -> kube.KubeContext:
-    """Return the context that a converge speaks to.
-
-    Raises:
-        Refusal: the kubeconfig has no such context.
-    """
-    try:
-        return kube.load_context(place.context)
-    except kube.UnknownContext as error:
-        raise kube.unreachable(place.context, error.printed) from error
-
-
-class _Converge:
-    """One run, from the first contact on."""
-
-    def __init__(
-        self,
-        options: UpOptions,
-        tooling: Tooling,
-        reporter: Reporter,
-        place: Place,
-        instance: InstanceFacts,
-        staged: assembly.StagedAssembly,
-        context: kube.KubeContext,
-        http: httpx2.Client,
-    ) -> None:
-        self._options = options
-        self._tooling = tooling
-        self._reporter = reporter
-        self._place = place
-        self._instance = instance
-        self._staged = staged
-        self._context = context
-        self._http = http
-        self._api = Api(http)
-        self._minted = secrets.mint_values()
-
-    def run(self) -> None:
-        contact = cluster_facts.read_contact(
-            self._api,
-            self._place.context,
-            self._place.namespace,
-            with_nodes=self._instance.config.platforms is None,
-        )
-        self._first_contact(contact)
-        with ThreadPoolExecutor(max_workers=2) as pool:
-            probe = pool.submit(self._keeps_pod_resources)
-            early = pool.submit(cluster_facts.read_cluster, self._api, self._place.namespace)
-            self._pod_resources(contact, probe)
-            wants, node_images = self._images(contact)
-            facts = early.result()
-        plan = self._plan(wants, facts, contact, node_images)
-        self._say(plan.lines)
-        if plan.is_proved:
-            self._say(plan.standing_lines())
-            return
-        with self._lease(plan) as lease:
-            # What was read before the Lease may be what another run was about to change.
-            facts = cluster_facts.read_cluster(self._api, self._place.namespace)
-            node_images = self._node_images(wants.refs)
-            plan = self._plan(wants, facts, contact, node_images)
-            self._say(plan.drift)
-            if plan.is_proved:
-                self._say(plan.standing_lines())
-                return
-            self._engine(plan, lease)
-
-    def _first_contact(self, contact: Contact) -> None:
-        """Steps 5 and 6: the version, who owns the namespace, and the question."""
-        rules.check_version(self._place, contact.version)
-        owned = rules.ownership(self._place, contact.namespace)
-        question = rules.first_contact(self._place, owned)
-        if question and not self._options.yes and not self._reporter.confirm(question):
-            raise Aborted(rules.ABORTED)
-        if owned is not Ownership.OURS:
-            self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
-
-    def _keeps_pod_resources(self) -> bool:
-        """Probe; a namespace that was just made may lack its service account for a moment."""
-        until = time.monotonic() + _ACCOUNT_SECONDS
-        while True:
-            try:
-                return cluster_facts.keeps_pod_resources(self._api, self._place.namespace)
-            except ApiError as error:
-                if "serviceaccount" not in error.message.lower() or time.monotonic() > until:
-                    raise
-                time.sleep(0.1)
-
-    def _pod_resources(self, contact: Contact, probe: Future[bool]) -> None:
-        """Step 7."""
-        try:
-            kept = probe.result()
-        except (ApiError, httpx2.HTTPError) as error:
-            self._reporter.warning(
-                rules.unconfirmed_pod_resources(self._place, str(error)), code="pod-resources"
-            )
-            return
-        if not kept:
-            raise rules.drops_pod_resources(self._place, contact.version)
-
-    def _images(self, contact: Contact) -> tuple[Wants, tuple[ImageFacts, ...]]:
-        """Step 8: the platforms, and the ref of every image."""
-        config = self._instance.config
-        chosen = rules.platforms(config.platforms, contact.nodes)
-        self._say(chosen.lines)
-        refs = self._refs()
-        if refs.imported:
-            problem = rules.check_delivery(
-                self._place,
-                server=self._context.server,
-                local_server=(
-                    None
-                    if self._tooling.local_import is None
-                    else self._tooling.local_import.server
-                ),
-                registry=config.registry,
-            )
-            if problem is not None:
-                raise problem
-        self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
-        return self._wants(refs), self._node_images(refs)
-
-    def _refs(self) -> KitRefs:
-        checkout = self._instance.checkout
-        if checkout is None:
-            return rules.released_images(
-                self._instance.kit_version, self._instance.config.kit_registry
-            )
-        own = checkout_images(checkout)
-        return rules.checkout_refs(
-            self._place,
-            orchestrator=own.orchestrator,
-            operator=own.operator,
-            checkout=str(checkout),
-        )
-
-    def _node_images(self, refs: KitRefs) -> tuple[ImageFacts, ...]:
-        local_import = self._tooling.local_import
-        if not refs.imported or local_import is None:
-            return ()
-        found = read_images((refs.orchestrator, refs.operator), local_import)
-        for item in found:
-            if item.held is None and item.archived is None:
-                raise rules.not_built(item.ref, str(self._instance.checkout))
-        return found
-
-    def _wants(self, refs: KitRefs) -> Wants:
-        config = self._instance.config
-        return Wants(
-            place=self._place,
-            kit_version=self._instance.kit_version,
-            refs=refs,
-            manage_operator=config.operator.manage,
-            control_class=config.priority_classes.control,
-            sandbox_class=config.priority_classes.sandbox,
-            custodian=images.custodian_ref(config.kit_registry),
-            harness=images.harness_json(config.harness),
-            assembly=self._staged.hash,
-            workflows=tuple(self._staged.manifest.workflows),
-            crds=tuple(crds.load()),
-            operator_rules=tuple(rule.as_object() for rule in rbac.OPERATOR_RULES),
-        )
-
-    def _plan(
-        self,
-        wants: Wants,
-        facts: cluster_facts.ClusterFacts,
-        contact: Contact,
-        node_images: tuple[ImageFacts, ...],
-    ) -> ConvergePlan:
-        return make_plan(
-            wants,
-            facts,
-            cluster_uid=contact.cluster_uid,
-            node_images=node_images,
-            minted=self._minted,
-        )
-
-    @contextlib.contextmanager
-    def _lease(self, plan: ConvergePlan) -> Iterator[ConvergeLease]:
-        """Hold the Lease of the namespace, and that of `jr2-system` when shared objects differ."""
-        with contextlib.ExitStack() as held:
-            lease = ConvergeLease(self._http, self._place.namespace)
-            held.enter_context(lease.held(self._reporter))
-            if plan.writes_shared:
-                self._make(operator.system_namespace())
-                shared = ConvergeLease(self._http, names.SYSTEM_NAMESPACE)
-                held.enter_context(shared.held(self._reporter))
-            yield lease
-
-    def _make(self, obj: Mapping[str, Any]) -> None:
-        """Make `jr2-system` before the engine runs, since a Lease needs a place to be in."""
-        if self._api.get(NAMESPACE.path(name=obj["metadata"]["name"])) is None:
-            self._apply_namespace(obj)
-
-    def _apply_namespace(self, obj: Mapping[str, Any]) -> None:
-        try:
-            self._api.apply(NAMESPACE, obj)
-        except ApiError as error:
-            raise StepFailed(
-                f'cannot make namespace "{obj["metadata"]["name"]}": {error.message}'
-            ) from error
-
-    def _engine(self, plan: ConvergePlan, lease: ConvergeLease) -> None:
-        """Hand the program to the engine, with what its providers need."""
-        from .engine import run_file
-        from .engine.folder import run_folder
-        from .engine.run import run_engine
-
-        # On the disk, since an archive is too large for memory; the next run removes a left one.
-        with run_folder(Path(tempfile.gettempdir())) as folder:
-            archive = folder / "assembly.tar.gz"
-            if any(item.resource == PUBLISH for item in plan.differences):
-                assembly.write_archive(self._staged.parts, archive)
-            run_engine(
-                plan.program,
-                plan.live,
-                tooling=self._tooling,
-                kubeconfig_text=self._context.kubeconfig_text(),
-                run_settings={
-                    run_file.NAMESPACE: self._place.namespace,
-                    run_file.LEASE_NAMESPACE: lease.namespace,
-                    run_file.LEASE_NONCE: lease.nonce,
-                    surroundings.SETTING_LEASE: lease.stamp.header(),
-                    **surroundings.import_settings(self._tooling.local_import),
-                    surroundings.SETTING_ARCHIVE: str(archive),
-                    surroundings.SETTING_WORKFLOWS: ",".join(self._staged.manifest.workflows),
-                    surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,
-                    surroundings.SETTING_HELD_DIGEST: plan.held_digest,
-                },
-                reporter=self._reporter,
-                surplus=plan.surplus,
-                started=lease.record_engine,
-            )
-
-    def _say(self, lines: tuple[str, ...]) -> None:
-        for line in lines:
-            self._reporter.line(line)

@@ -30,11 +30,11 @@ from .closed_list import (
     SYSTEM_OBJECTS,
     Kind,
 )
-from .converge import reach
 from .facts import cluster as cluster_facts
 from .lease import ConvergeLease
 from .report import Reporter
 from .rules import Place
+from .session import reach
 from .tooling import Tooling
 
 GONE_SECONDS: Final = 180.0
