@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from jr2_cli.local_cluster import plan, process_table, supervisor
+from jr2_cli.local_cluster import layout, plan, process_table, record, report, supervisor
 
 SLEEP = ("/bin/sh", "-c", "while :; do sleep 0.02; done")
 
@@ -28,11 +28,13 @@ class Started:
     """A supervisor that runs as a process of its own."""
 
     def __init__(self, folder: Path, *services: plan.Service) -> None:
+        self.files = layout.Layout(folder)
+        self.files.config.mkdir(exist_ok=True)
         self.work = plan.Plan(
             folder=folder,
             logs=folder,
-            lock=folder / "lock",
-            state=folder / "state.json",
+            lock=self.files.supervisor_lock,
+            state=self.files.supervisor_state,
             environment={"PATH": "/usr/bin:/bin"},
             services=services,
             first_pause=0.01,
@@ -40,11 +42,11 @@ class Started:
             stable_after=0.5,
             log_bytes=100,
         )
-        path = folder / "plan.json"
-        path.write_text(self.work.model_dump_json())
+        self.files.plan.write_text(self.work.model_dump_json())
         with (folder / "supervisor.log").open("ab") as log:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "jr2_cli.local_cluster.supervisor", str(path)], stderr=log
+                [sys.executable, "-m", "jr2_cli.local_cluster.supervisor", str(self.files.plan)],
+                stderr=log,
             )
 
     def state(self, name: str) -> plan.ServiceState:
@@ -266,3 +268,38 @@ def test_a_long_log_is_moved_aside_when_its_process_starts(
 
     assert (tmp_path / "worker.log.1").read_text() == "x" * 200
     assert one.stop() == 0
+
+
+def test_a_report_tells_what_works_from_what_only_runs(
+    start: Callable[..., Started], tmp_path: Path
+) -> None:
+    files = layout.Layout(tmp_path)
+    assert report.cluster_report(files).state == "absent"
+    assert report.as_text(report.cluster_report(files), files) == "no local cluster"
+
+    nobody = {"kind": "unix", "target": str(tmp_path / "nobody")}
+    one = start(service("works"), service("ill", probe=nobody), service("down", "/bin/false"))
+    files.record.write_text(record.Record(kubernetes="1.36.3", created_at=0.0).model_dump_json())
+    pid = one.pid("works")
+    one.pid("ill")
+    wait_for(lambda: one.state("down").last_exit is not None)
+
+    found = report.cluster_report(files)
+    assert found.state == "running"
+    assert found.supervisor_pid == one.child.pid
+    assert not found.is_healthy
+    health = {entry.name: entry.healthy for entry in found.processes}
+    assert (health["works"], health["ill"]) == (True, False)
+    lines = report.as_text(found, files).splitlines()
+    assert lines[0].startswith("running: context jr2-local · https://10.245.255.1:6443")
+    assert lines[1].startswith(f"  works  ok    {pid} · ")
+    assert lines[2].startswith("  ill    ill ")
+    shown = report.as_json(found, files)
+    assert (shown["running"], shown["healthy"]) == (True, False)
+    assert shown["processes"][0]["memoryBytes"] > 0
+
+    assert one.stop() == 0
+    after = report.cluster_report(files)
+    assert after.state == "stopped"
+    assert not after.is_healthy
+    assert [entry.pid for entry in after.processes] == [None, None, None]
