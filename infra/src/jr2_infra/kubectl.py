@@ -8,12 +8,12 @@ Source: design §5.4 and §5.7, spec/converge.md §2.3.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import selectors
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _FORWARDING: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
 _FORWARD_SECONDS: Final = 20.0
+_END_SECONDS: Final = 5.0
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:
@@ -41,7 +42,7 @@ def environment(kubeconfig: Path) -> dict[str, str]:
     return {**kept, "KUBECONFIG": str(kubeconfig)}
 
 
-@contextmanager
+@contextlib.contextmanager
 def forward(kubectl: Path, kubeconfig: Path, namespace: str) -> Iterator[str]:
     """Open a port-forward to the Orchestrator's Service and give its address.
 
@@ -107,6 +108,9 @@ def _announced_port(child: subprocess.Popen[str]) -> int:
                 break
             line = child.stdout.readline()
             if not line:
+                # It closed its output, so it is about to end.
+                with contextlib.suppress(processes.TimeoutExpired):
+                    child.wait(_END_SECONDS)
                 break
             found = _FORWARDING.search(line)
             if found:
@@ -127,7 +131,7 @@ def _end(child: subprocess.Popen[str]) -> None:
     if child.poll() is None:
         child.terminate()
         try:
-            child.wait(5)
+            child.wait(_END_SECONDS)
         except processes.TimeoutExpired:
             child.kill()
             child.wait()
