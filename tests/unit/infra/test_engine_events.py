@@ -186,9 +186,23 @@ def test_the_error_of_an_object_is_one_line_that_names_it(engine: EngineEvents) 
     )
 
     assert engine.error() == (
-        "cannot apply ConfigMap demo/jr2-images: "
-        "1 error occurred: configmaps is forbidden: exceeded quota"
+        "cannot apply ConfigMap demo/jr2-images: configmaps is forbidden: exceeded quota"
     )
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        'resource "urn:pulumi:s::jr2::kubernetes:core/v1:Service::a" was not successfully created '
+        "by the Kubernetes API server: ",
+        '1 error occurred:\n\t* the Kubernetes API server reported that "demo/x" failed to fully '
+        "initialize or become live: ",
+    ],
+)
+def test_the_frames_of_the_engines_layers_are_taken_off(engine: EngineEvents, frame: str) -> None:
+    engine(said(f"{frame}quota is used up", urn=MAP, severity="error"))
+
+    assert engine.error() == "cannot apply ConfigMap demo/jr2-images: quota is used up"
 
 
 def test_a_traceback_of_a_step_is_its_last_line(engine: EngineEvents) -> None:

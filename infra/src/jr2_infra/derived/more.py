@@ -20,6 +20,8 @@ from .live import LiveObject, ObjectKey, key_of
 RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 """What `kubectl rollout restart` writes on a pod template; it is never taken away."""
 
+_Found = tuple[str, Path, Mapping[str, Any] | None]
+
 _WORKLOADS: Final = frozenset({"Deployment", "StatefulSet", "DaemonSet"})
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace")
 _NAMED: Final[Mapping[str, str]] = {
@@ -34,6 +36,8 @@ _OF_CONTAINER: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "volumeDevices": ("volume device", ("devicePath",)),
 }
 _FIELDS_OF_CONTAINER: Final = ("command", "args", "lifecycle")
+_PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
+_HANDLERS: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
 _SECURITY_DEFAULTS: Final[Mapping[str, Any]] = {"procMount": "Default"}
 _SERVICE_FIELDS: Final = ("externalIPs", "externalName", "loadBalancerIP")
 
@@ -47,12 +51,15 @@ class More:
         what: what it is, such as `container "evil"`; never a value.
         by: the manager that put it there; empty when the API does not say.
         path: where it stands in the live object.
+        instead: what is put there; `None` when it is removed. Of some values the API takes one kind
+            or another and never both, so that a wanted one cannot be applied beside a foreign one.
     """
 
     key: ObjectKey
     what: str
     by: str
     path: Path
+    instead: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
         return f'{self.what}, put there by "{self.by}"' if self.by else self.what
@@ -67,11 +74,12 @@ def nothing_more(wanted: Mapping[str, Any], live: LiveObject) -> list[More]:
     """
     key = key_of(live)
     found: list[More] = []
-    for what, path in _found(wanted, live):
+    for what, path, instead in _found(wanted, live):
         by = managed.owners(live, path)
         # What jr2 alone applied and no longer wants goes with the next apply.
         if by or not managed.is_ours(live, path):
-            found.append(More(key=key, what=what, by=", ".join(by), path=path))
+            by_all = ", ".join(by)
+            found.append(More(key=key, what=what, by=by_all, path=path, instead=instead))
     return found
 
 
@@ -84,27 +92,33 @@ def healing(live: LiveObject, more: Sequence[More]) -> list[dict[str, Any]]:
     """
     version = live["metadata"]["resourceVersion"]
     # The last item of a list goes first, so that no removal moves the place of the next.
-    paths = sorted({_pointer(item.path): item.path for item in more}.values(), key=_order)
+    items = sorted({_pointer(item.path): item for item in more}.values(), key=_order, reverse=True)
     return [
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
-        *({"op": "remove", "path": _pointer(path)} for path in reversed(paths)),
+        *(
+            {"op": "remove", "path": _pointer(item.path)}
+            if item.instead is None
+            else {"op": "replace", "path": _pointer(item.path), "value": dict(item.instead)}
+            for item in items
+        ),
     ]
 
 
-def _found(wanted: Mapping[str, Any], live: LiveObject) -> Iterator[tuple[str, Path]]:
+def _found(wanted: Mapping[str, Any], live: LiveObject) -> Iterator[_Found]:
     kind = live["kind"]
     if kind in _WORKLOADS:
+        yield from _strategy(wanted, live)
         at: Path = ("spec", "template", "spec")
         yield from _pod(_at(wanted, at), _at(live, at), at)
     elif kind in {"Secret", "ConfigMap"}:
         for part in ("data", "binaryData"):
             yield from _keys(wanted, live, (part,), f"{kind} key")
         if live.get("immutable") and not wanted.get("immutable"):
-            yield "immutable", ("immutable",)
+            yield "immutable", ("immutable",), None
     elif kind in {"Role", "ClusterRole"}:
         yield from _items(wanted, live, ("rules",), "rule", ())
         if live.get("aggregationRule") and not wanted.get("aggregationRule"):
-            yield "aggregationRule", ("aggregationRule",)
+            yield "aggregationRule", ("aggregationRule",), None
     elif kind in {"RoleBinding", "ClusterRoleBinding"}:
         yield from _items(wanted, live, ("subjects",), "subject", ())
     elif kind == "NetworkPolicy":
@@ -116,15 +130,15 @@ def _found(wanted: Mapping[str, Any], live: LiveObject) -> Iterator[tuple[str, P
         yield from _items(wanted, live, ("spec", "ports"), "port", ("port", "protocol"))
         for name in _SERVICE_FIELDS:
             if _at(live, ("spec", name)) and not _at(wanted, ("spec", name)):
-                yield name, ("spec", name)
+                yield name, ("spec", name), None
 
 
-def _pod(wanted: Any, live: Any, at: Path) -> Iterator[tuple[str, Path]]:
+def _pod(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
     for name in _HOST:
         if _at(live, (name,)) and not _at(wanted, (name,)):
-            yield name, (*at, name)
+            yield name, (*at, name), None
     if _at(live, ("hostUsers",)) is not None and _at(wanted, ("hostUsers",)) is None:
-        yield "hostUsers", (*at, "hostUsers")
+        yield "hostUsers", (*at, "hostUsers"), None
     yield from _account(wanted, live, at)
     yield from _security(wanted, live, at, "pod")
     for listed, word in _NAMED.items():
@@ -133,47 +147,71 @@ def _pod(wanted: Any, live: Any, at: Path) -> Iterator[tuple[str, Path]]:
             here = (*at, listed, index)
             partner = ours.get((item.get("name"),))
             if partner is None:
-                yield f'{word} "{item.get("name")}"', here
+                yield f'{word} "{item.get("name")}"', here, None
             elif listed == "volumes":
                 yield from _source(partner, item, here)
             else:
                 yield from _container(partner, item, here, f'{word} "{item["name"]}"')
 
 
-def _account(wanted: Any, live: Any, at: Path) -> Iterator[tuple[str, Path]]:
+def _account(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
     """`serviceAccount` is the old name of `serviceAccountName`: the server keeps both equal."""
     asked = _at(wanted, ("serviceAccountName",)) or _at(wanted, ("serviceAccount",))
     for name in ("serviceAccountName", "serviceAccount"):
         account = _at(live, (name,))
         if account and asked is None and account != "default":
-            yield f'service account "{account}"', (*at, name)
+            yield f'service account "{account}"', (*at, name), None
 
 
-def _container(wanted: Any, live: Any, at: Path, where: str) -> Iterator[tuple[str, Path]]:
+def _container(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
     for listed, (word, keys) in _OF_CONTAINER.items():
-        for what, path in _items(wanted, live, (listed,), word, keys):
-            yield f"{what} of {where}", (*at, *path)
-    for name in _FIELDS_OF_CONTAINER:
+        for what, path, instead in _items(wanted, live, (listed,), word, keys):
+            yield f"{what} of {where}", (*at, *path), instead
+    for name in (*_FIELDS_OF_CONTAINER, *_PROBES):
         if _at(live, (name,)) and not _at(wanted, (name,)):
-            yield f"{name} of {where}", (*at, name)
+            yield f"{name} of {where}", (*at, name), None
+    yield from _values(wanted, live, at, where)
+    for name in _PROBES:
+        ours, theirs = _at(wanted, (name,)), _at(live, (name,))
+        if ours and theirs and _HANDLERS & (theirs.keys() - ours.keys()):
+            yield f"another kind of {name} of {where}", (*at, name), ours
     yield from _security(wanted, live, at, where)
 
 
-def _security(wanted: Any, live: Any, at: Path, where: str) -> Iterator[tuple[str, Path]]:
+def _strategy(wanted: Any, live: Any) -> Iterator[_Found]:
+    """What belongs to a rolling update stands in the way of any other kind of update."""
+    for name in ("strategy", "updateStrategy"):
+        ours, theirs = _at(wanted, ("spec", name)), _at(live, ("spec", name))
+        if ours and theirs and theirs.get("rollingUpdate") and ours.get("type") != "RollingUpdate":
+            yield f"{name}.rollingUpdate", ("spec", name), ours
+
+
+def _values(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
+    """A variable has a value or a source of it; the other one is more."""
+    ours = _by_key(_at(wanted, ("env",)), ("name",))
+    for index, item in enumerate(_at(live, ("env",)) or ()):
+        partner = ours.get((item.get("name"),), item)
+        for name in ("value", "valueFrom"):
+            if name in item and name not in partner:
+                what = f'{name} of env "{item["name"]}" of {where}'
+                yield what, (*at, "env", index, name), None
+
+
+def _security(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
     """Everything in a `securityContext` that is not wanted, down to its leaves."""
     top: Path = ("securityContext",)
     for path in _leaves(_at(wanted, top) or {}, _at(live, top) or {}):
         default = _SECURITY_DEFAULTS.get(str(path[0]))
         if default is None or _at(live, (*top, *path)) != default:
             words = ".".join(str(step) for step in path)
-            yield f"securityContext.{words} of {where}", (*at, *top, *path)
+            yield f"securityContext.{words} of {where}", (*at, *top, *path), None
 
 
-def _source(wanted: Any, live: Any, at: Path) -> Iterator[tuple[str, Path]]:
-    """A volume has one source; another one beside or instead of it is more."""
+def _source(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
+    """A volume has one source; another one is more, and the API would take no second beside it."""
     for name in live:
         if name not in wanted:
-            yield f'{name} of volume "{live["name"]}"', (*at, name)
+            yield f'{name} of volume "{live["name"]}"', at, wanted
 
 
 def _leaves(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Path]:
@@ -187,11 +225,11 @@ def _leaves(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[Path
 
 def _keys(
     wanted: Mapping[str, Any], live: Mapping[str, Any], at: Path, word: str
-) -> Iterator[tuple[str, Path]]:
+) -> Iterator[_Found]:
     ours = _at(wanted, at) or {}
     for name in _at(live, at) or {}:
         if name not in ours:
-            yield f'{word} "{name}"', (*at, name)
+            yield f'{word} "{name}"', (*at, name), None
 
 
 def _items(
@@ -202,7 +240,7 @@ def _items(
     keys: Sequence[str],
     *,
     default: int = 0,
-) -> Iterator[tuple[str, Path]]:
+) -> Iterator[_Found]:
     """Items of a list that are not wanted.
 
     A list that merges by keys is compared by them. An atomic list is compared by its length, and
@@ -214,10 +252,10 @@ def _items(
         for index, item in enumerate(items):
             key = tuple(managed.key_values(item, keys).values())
             if key not in ours:
-                yield f"{word} {_shown(key)}", (*at, index)
+                yield f"{word} {_shown(key)}", (*at, index), None
         return
     if not _at(wanted, at) and len(items) > default:
-        yield word if len(items) == 1 else f"{len(items)} of {word}", at
+        yield word if len(items) == 1 else f"{len(items)} of {word}", at, None
 
 
 def _by_key(items: Any, keys: Sequence[str]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
@@ -240,5 +278,5 @@ def _pointer(path: Path) -> str:
     return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)
 
 
-def _order(path: Path) -> tuple[tuple[int, str], ...]:
-    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in path)
+def _order(item: More) -> tuple[tuple[int, str], ...]:
+    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in item.path)

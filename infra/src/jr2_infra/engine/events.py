@@ -31,6 +31,11 @@ _KNOWN: Final[Mapping[str, Operation]] = {
     "create-replacement": "replace",
     "delete-replaced": "replace",
 }
+_FRAMES: Final = re.compile(
+    r"\d+ errors? occurred: "
+    r"|resource \"[^\"]*\" was not successfully (?:created|updated) by the Kubernetes API server: "
+    r"|the Kubernetes API server reported that \"[^\"]*\" failed to fully initialize or become live: "
+)
 _NOISE: Final = re.compile(r"^\s*$|^Retry #\d+")
 
 
@@ -161,8 +166,8 @@ def _is_plumbing(token: str) -> bool:
 
 
 def _reason(text: str) -> str:
-    """Return an error of the engine without the frame that its layers put around it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """Return an error of the engine without the frames that its layers put around it."""
+    lines = [line.strip().removeprefix("* ") for line in text.splitlines() if line.strip()]
     if any(line.startswith("Traceback (most recent call last)") for line in lines):
         return lines[-1]
-    return " ".join(lines).replace("* ", "")
+    return _FRAMES.sub("", " ".join(lines))
