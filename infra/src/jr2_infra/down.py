@@ -77,7 +77,7 @@ def down(
     )
     with reach(place).http() as http:
         try:
-            _remove(http, place, all_=all_, yes=yes, force=force, reporter=reporter)
+            remove(http, place, all_=all_, yes=yes, force=force, reporter=reporter)
         except ApiError as error:
             raise StepFailed(f"the API server refused: {error.message}") from error
         except httpx2.HTTPError as error:
@@ -85,9 +85,24 @@ def down(
     reporter.line("removed", code="removed")
 
 
-def _remove(
+def remove(
     http: httpx2.Client, place: Place, *, all_: bool, yes: bool, force: bool, reporter: Reporter
 ) -> None:
+    """Remove an Instance from a cluster.
+
+    Args:
+        http: the API server.
+        place: the Instance, and where it is.
+        all_: remove what the Instances of the cluster share, too.
+        yes: do not ask.
+        force: with `all_`, also when other Instances need it.
+        reporter: where the lines go.
+
+    Raises:
+        Jr2Error: as `down`.
+        ApiError: the API server refused.
+        httpx2.HTTPError: the connection broke.
+    """
     api = Api(http)
     contact = cluster_facts.read_contact(api, place.context, place.namespace, with_nodes=False)
     found = contact.namespace

@@ -21,6 +21,7 @@ from . import kube
 from .api import Api, ApiError
 from .dynamic import StepProvider, say
 from .engine import fence, run_file
+from .report import line_code
 from .steps import kit_image, nothing_more, publish, rollout
 from .steps.surroundings import SETTING_LEASE, Surroundings
 
@@ -85,7 +86,7 @@ def _surroundings() -> Iterator[Surroundings]:
                 namespace=run[run_file.NAMESPACE],
                 check_lease=lambda: fence.check(run),
                 lease=run.get(SETTING_LEASE),
-                say=say,
+                say=lambda text: say(text, code=line_code(text)),
                 settings=run,
             )
     except ApiError as error:

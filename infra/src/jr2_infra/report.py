@@ -8,7 +8,20 @@ Source: design §5.7.
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Final, Protocol
+
+_LEADING_WORD: Final = re.compile(r"([a-z]+(?: [a-z]+)*): ")
+
+
+def line_code(text: str) -> str:
+    """Return the stable name of a step's line for `--json`: what stands before its first colon.
+
+    `repo cache: waiting for rollout` has the code `repo-cache`; a line that starts otherwise has
+    the code `line`.
+    """
+    found = _LEADING_WORD.match(text)
+    return found[1].replace(" ", "-") if found else "line"
 
 
 class Reporter(Protocol):

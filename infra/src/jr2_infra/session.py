@@ -38,7 +38,7 @@ from .images.checkout import checkout_images
 from .lease import ConvergeLease
 from .objects import Wants
 from .plan import ConvergePlan, make_plan
-from .report import Reporter
+from .report import Reporter, line_code
 from .rules import KitRefs, Ownership, Place
 from .steps import surroundings
 from .tooling import Tooling
@@ -329,4 +329,4 @@ class Session:
 
     def _say(self, lines: tuple[str, ...]) -> None:
         for line in lines:
-            self._reporter.line(line)
+            self._reporter.line(line, code=line_code(line))
