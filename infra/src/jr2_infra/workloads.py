@@ -23,7 +23,7 @@ def orchestrator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Wo
         namespace=wants.place.namespace,
         selector=f"{names.LABEL_APP}={names.ORCHESTRATOR}",
         image=wants.refs.orchestrator,
-        digest=_digest_of(wants.refs.orchestrator, node_images),
+        **_digests_of(wants.refs.orchestrator, node_images),
     )
 
 
@@ -35,7 +35,7 @@ def operator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Worklo
         namespace=names.SYSTEM_NAMESPACE,
         selector=f"{names.LABEL_CONTROL_PLANE}={names.CONTROL_PLANE}",
         image=wants.refs.operator,
-        digest=_digest_of(wants.refs.operator, node_images),
+        **_digests_of(wants.refs.operator, node_images),
     )
 
 
@@ -50,6 +50,8 @@ def workload_inputs(workload: Workload) -> dict[str, str]:
     }
     if workload.digest:
         inputs["digest"] = workload.digest
+    if workload.config:
+        inputs["config"] = workload.config
     return inputs
 
 
@@ -62,8 +64,12 @@ def workload_of(inputs: Mapping[str, Any]) -> Workload:
         selector=inputs["selector"],
         image=inputs["image"],
         digest=inputs.get("digest"),
+        config=inputs.get("config"),
     )
 
 
-def _digest_of(ref: str, node_images: Sequence[ImageFacts]) -> str | None:
-    return next((item.held or item.archived for item in node_images if item.ref == ref), None)
+def _digests_of(ref: str, node_images: Sequence[ImageFacts]) -> dict[str, str | None]:
+    for item in node_images:
+        if item.ref == ref:
+            return {"digest": item.held or item.archived, "config": item.config}
+    return {}

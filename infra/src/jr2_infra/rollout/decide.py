@@ -35,7 +35,8 @@ class Workload:
         namespace: where it lives.
         selector: the labels of its pods, `key=value`.
         image: the image that each container must run.
-        digest: the digest of that image, where it is known.
+        digest: the digest of that image's manifest, where it is known.
+        config: the digest of that image's config, where it is known.
     """
 
     layer: str
@@ -44,6 +45,7 @@ class Workload:
     selector: str
     image: str
     digest: str | None = None
+    config: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,7 +106,20 @@ def _wrong_images(workload: Workload, pod: Mapping[str, Any]) -> list[str]:
         if container.image != workload.image:
             wrong.append(container.image)
             continue
-        _, at, digest = container.image_id.rpartition("@")
-        if at and workload.digest and digest != workload.digest:
+        digest = _other_digest(workload, container.image_id)
+        if digest:
             wrong.append(f"{container.image}@{digest}")
     return wrong
+
+
+def _other_digest(workload: Workload, image_id: str) -> str:
+    """Return the digest that runs when it is another one than expected.
+
+    A runtime gives `<repository>@<manifest digest>` for an image that was pulled, and the bare
+    digest of its config for one that was imported.
+    """
+    _, at, digest = image_id.rpartition("@")
+    expected = workload.digest if at else workload.config
+    if expected is None or not digest.startswith("sha256:"):
+        return ""
+    return "" if digest == expected else digest

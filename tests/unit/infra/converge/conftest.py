@@ -24,6 +24,7 @@ from jr2_infra.rules import KitRefs, Place
 
 ASSEMBLY = "ab" * 32
 DIGEST = "sha256:" + "1" * 64
+CONFIG = "sha256:" + "c" * 64
 MINTED = InstanceValues(
     instance_token="instance-token-0123456789",
     publish_token="publish-token-0123456789",
@@ -117,7 +118,7 @@ def pod_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
                     "ready": True,
                     "restartCount": 0,
                     "image": container["image"],
-                    "imageID": f"{container['image'].partition(':')[0]}@{DIGEST}",
+                    "imageID": CONFIG,
                     "state": {"running": {}},
                 }
                 for container in template["spec"]["containers"]
@@ -144,7 +145,7 @@ class World:
         self.system_pods: tuple[Any, ...] = ()
         self.health: Health | None = None
         self.images: tuple[ImageFacts, ...] = tuple(
-            ImageFacts(ref=ref, held=None, archived=DIGEST)
+            ImageFacts(ref=ref, held=None, archived=DIGEST, config=CONFIG)
             for ref in (self.refs.orchestrator, self.refs.operator)
         )
 
@@ -193,7 +194,8 @@ class World:
             item.object for item in plan.program.resources if isinstance(item, KubernetesResource)
         )
         self.images = tuple(
-            ImageFacts(ref=item.ref, held=item.held or item.archived) for item in self.images
+            ImageFacts(ref=item.ref, held=item.held or item.archived, config=item.config)
+            for item in self.images
         )
         deployments = {key.name: obj for key, obj in self.live.items() if key.kind == "Deployment"}
         self.pods = (pod_of(deployments[names.ORCHESTRATOR]),)

@@ -322,10 +322,21 @@ def test_what_cannot_be_changed_and_holds_no_data_is_deleted_and_made_again(
     assert any("deleted and made again" in line for line in plan.drift)
 
 
-def test_a_pod_with_another_digest_is_rolled_out_again(converged: World) -> None:
-    status = converged.pods[0]["status"]["containerStatuses"][0]
-    status["imageID"] = f"jr2.local/jr2-orchestrator@sha256:{'2' * 64}"
-    assert changed(converged.plan()) == {"rollout-orchestrator"}
+@pytest.mark.parametrize(
+    ("image_id", "again"),
+    [
+        ("sha256:" + "c" * 64, False),
+        ("jr2.local/jr2-orchestrator@sha256:" + "1" * 64, False),
+        ("sha256:" + "2" * 64, True),
+        ("jr2.local/jr2-orchestrator@sha256:" + "2" * 64, True),
+        ("", False),
+    ],
+)
+def test_a_pod_with_another_digest_is_rolled_out_again(
+    converged: World, image_id: str, again: bool
+) -> None:
+    converged.pods[0]["status"]["containerStatuses"][1]["imageID"] = image_id
+    assert changed(converged.plan()) == ({"rollout-orchestrator"} if again else set())
 
 
 def test_a_pod_that_is_not_ready_is_waited_for(converged: World) -> None:
