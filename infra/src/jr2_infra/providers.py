@@ -19,7 +19,7 @@ from jr2.errors import StepFailed
 
 from . import kube
 from .api import Api, ApiError
-from .dynamic import StepProvider, say
+from .dynamic import StepProvider, progress, say
 from .engine import fence, run_file
 from .report import line_code
 from .steps import kit_image, nothing_more, publish, rollout
@@ -87,6 +87,7 @@ def _surroundings() -> Iterator[Surroundings]:
                 check_lease=lambda: fence.check(run),
                 lease=run.get(SETTING_LEASE),
                 say=lambda text: say(text, code=line_code(text)),
+                progress=progress,
                 settings=run,
             )
     except ApiError as error:

@@ -78,7 +78,7 @@ def _not_pulled(image: str) -> str:
     if image.startswith(f"{names.CHECKOUT_HOME}/"):
         hint = (
             "it is an image of this checkout, which reaches a node by import and never by a pull: "
-            "`jr2 up --force` imports it again."
+            "`jr2 up` imports what the node lacks."
         )
     elif address != image:
         hint = (

@@ -51,6 +51,7 @@ def wait(
     workload: Workload,
     *,
     say: Callable[[str], None],
+    progress: Callable[[str | None], None],
     kubectl: Callable[[Workload], Kubectl],
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
@@ -61,6 +62,7 @@ def wait(
         api: the API server.
         workload: what is rolled out.
         say: prints one line of the contract.
+        progress: shows what is waited for, on a terminal; `None` takes it away.
         kubectl: starts `kubectl rollout status` for a workload.
         sleep: waits some seconds.
         clock: the seconds that passed, from any start.
@@ -69,13 +71,13 @@ def wait(
         StepFailed: the rollout failed, with evidence and diagnosis; or a pod runs another image.
     """
     started = clock()
-    progress = Progress()
+    so_far = Progress()
     beside: Kubectl | None = None
     say(verify.waiting_line(workload))
     try:
         while True:
             seen = observe(api, workload)
-            progress, verdict = decide.judge(progress, seen)
+            so_far, verdict = decide.judge(so_far, seen)
             if verdict.state == "done":
                 for text in verdict.restarted:
                     say(f"{workload.layer}: {text} while it started")
@@ -86,14 +88,16 @@ def wait(
                     f"stopped after {clock() - started:.0f}s: {verdict.reason} does not heal by "
                     "waiting"
                 )
-                raise _failed(api, workload, progress, seen, words)
+                raise _failed(api, workload, so_far, seen, words)
             if beside is None:
                 beside = kubectl(workload)
             last_words = beside.last_words()
             if last_words is not None:
-                raise _failed(api, workload, progress, seen, last_words)
+                raise _failed(api, workload, so_far, seen, last_words)
+            progress(f"{workload.layer}: waiting for rollout — {verdict.reason}")
             sleep(LOOK_SECONDS)
     finally:
+        progress(None)
         if beside is not None:
             beside.stop()
 

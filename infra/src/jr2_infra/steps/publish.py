@@ -51,7 +51,7 @@ def publish_assembly(
     publish_token = read_value(around.api, around.namespace, names.KEY_PUBLISH_TOKEN)
     with kubectl.forward(around.kubectl, around.kubeconfig, around.namespace) as url:
         held = _with_fresh_maps(
-            lambda: assembly.assemblies(url, instance_token), around.settings, sleep, clock
+            lambda: assembly.assemblies(url, instance_token), around, sleep, clock
         )
         workflows = [name for name in around.settings[SETTING_WORKFLOWS].split(",") if name]
         if held.current == wanted:
@@ -131,16 +131,18 @@ def read_value(api: Api, namespace: str, key: str) -> str:
 
 def _with_fresh_maps(
     ask: Callable[[], Assemblies],
-    settings: Mapping[str, str],
+    around: Surroundings,
     sleep: Callable[[float], None],
     clock: Callable[[], float],
 ) -> Assemblies:
     started = clock()
     while True:
         held = ask()
-        stale = stale_maps(held, settings)
+        stale = stale_maps(held, around.settings)
         if not stale:
+            around.progress(None)
             return held
         if clock() - started >= MAPS_SECONDS:
             raise never_fresh(stale, MAPS_SECONDS)
+        around.progress(f"assembly: waiting until the Orchestrator has read {' and '.join(stale)}")
         sleep(_LOOK_SECONDS)

@@ -23,5 +23,6 @@ def wait_for_rollout(inputs: Mapping[str, str], around: Surroundings) -> None:
         around.api,
         workload_of(inputs),
         say=around.say,
+        progress=around.progress,
         kubectl=lambda workload: kubectl.RolloutStatus(around.kubectl, around.kubeconfig, workload),
     )

@@ -37,6 +37,7 @@ class Surroundings:
         check_lease: raises when this run may no longer write.
         lease: the stamp that a publish carries, or `None`.
         say: prints one line of the contract.
+        progress: shows what takes long, on a terminal; `None` takes it away.
         settings: what the wrapper handed over.
     """
 
@@ -47,6 +48,7 @@ class Surroundings:
     check_lease: Callable[[], None]
     lease: str | None
     say: Callable[[str], None]
+    progress: Callable[[str | None], None]
     settings: Mapping[str, str]
 
     def local_import(self) -> LocalImport | None:

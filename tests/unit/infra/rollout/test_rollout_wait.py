@@ -82,6 +82,7 @@ def answers(
 
 def run(server: Api, workload: Workload) -> tuple[list[str], list[FakeKubectl], Clock, str]:
     said: list[str] = []
+    shown: list[str | None] = []
     clock = Clock()
     started: list[FakeKubectl] = []
 
@@ -91,9 +92,19 @@ def run(server: Api, workload: Workload) -> tuple[list[str], list[FakeKubectl], 
 
     error = ""
     try:
-        wait(server, workload, say=said.append, kubectl=kubectl, sleep=clock.sleep, clock=clock)
+        wait(
+            server,
+            workload,
+            say=said.append,
+            progress=shown.append,
+            kubectl=kubectl,
+            sleep=clock.sleep,
+            clock=clock,
+        )
     except StepFailed as failed:
         error = failed.printed
+    assert shown[-1] is None
+    assert len(shown) == 1 + len([item for item in shown if item])
     return said, started, clock, error
 
 

@@ -90,6 +90,7 @@ def surroundings(fake: FakeApi, said: list[str], **changed: Any) -> Surroundings
         "check_lease": Lease(),
         "lease": "2026-01-01T00:00:00.000000Z nonce",
         "say": said.append,
+        "progress": lambda _: None,
         "settings": {},
     }
     return Surroundings(**{**given, **changed})
