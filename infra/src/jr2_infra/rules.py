@@ -100,12 +100,13 @@ def check_owner(place: Place, namespace: Mapping[str, Any]) -> str | None:
 
 def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:
     """Return what is said of a namespace that is being deleted: what still holds it, and where."""
-    lines = [f'namespace "{place.namespace}" on {place.context} is being deleted, and is held:']
+    going = f'namespace "{place.namespace}" on {place.context} is being deleted'
+    lines = [f"{going}, and is held:"]
     for condition in (namespace.get("status") or {}).get("conditions") or []:
         if condition.get("status") == "True":
             lines.append(f"  {condition.get('type')}: {condition.get('message')}")
     if len(lines) == 1:
-        lines.append("  the API server does not say by what")
+        lines = [f"{going} — run this again once it is gone"]
     lines.append(f"  see: kubectl get namespace {place.namespace} -o yaml")
     return "\n".join(lines)
 

@@ -97,6 +97,9 @@ def test_a_namespace_that_is_being_deleted_is_refused_with_what_holds_it() -> No
     assert "NamespaceContentRemaining: sandboxes.core.jr2.dev has 2 resource instances" in text
     assert "DiscoveryFailure" not in text
     assert text.endswith("Nothing was applied.")
+    found["status"]["conditions"] = []
+    with pytest.raises(Refusal, match="is being deleted — run this again once it is gone"):
+        rules.ownership(PLACE, found)
 
 
 def test_dropped_pod_resources_are_refused() -> None:
