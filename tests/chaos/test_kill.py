@@ -178,15 +178,25 @@ def test_user_code_that_goes_wrong_faults_its_own_run_only(
     assert pod.settled(working)["output"] == {"results": [5]}
 
 
-def test_a_task_that_ends_its_process_fails_after_three_times(pod: Any) -> None:
+def test_a_task_that_ends_its_process_fails_and_those_beside_it_do_not(pod: Any) -> None:
     pod.start_worker()
     pod.start_orchestrator()
-    assert pod.publish(pod.assembly(sources("killer", "review"))).status_code == 201
+    assert pod.publish(pod.assembly(sources("killer", "review", "slow"))).status_code == 201
+    marks = pod.folder / "marks"
+    marks.mkdir()
     other = pod.start_run("review", {"ticket": 3})
+    working = [
+        pod.start_run("slow", {"folder": str(marks), "number": number}) for number in range(6)
+    ]
     ended = pod.settled(pod.start_run("killer"))
     assert ended["status"] == "done"
-    assert "its process ended 3 times" in ended["output"]["reason"]
+    assert "the task was ended again and again" in ended["output"]["reason"]
     accepted(gate(pod, other, "review", {"type": "go"}))
+    (marks / "go").touch()
+    for number, run in enumerate(working):
+        assert pod.settled(run)["output"] == {"results": [number]}
+    # Steps have a process of their own: none was made twice for it.
+    assert "a step was lost" not in pod.log("orchestrator")
 
 
 def test_a_timer_that_came_due_while_nothing_ran_fires_at_the_start(pod: Any) -> None:

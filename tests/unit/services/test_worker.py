@@ -27,6 +27,7 @@ HASH = "a" * 64
 STUB = """
 import json, os, socket, struct, sys, time
 connection = socket.socket(fileno=int(sys.argv[1]))
+connection.recv(1)  # as the real one, it speaks when it is asked
 facts = {
     "environment": sorted(os.environ),
     "descriptors": sorted(int(n) for n in os.listdir("/proc/self/fd") if os.path.exists(
@@ -92,7 +93,8 @@ async def open_assembly(
     return reader, writer, received and received[0]
 
 
-async def facts(reader: asyncio.StreamReader) -> dict[str, Any]:
+async def facts(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
+    writer.write(b"?")
     async with asyncio.timeout(10):
         received = await frames.read(reader)
     assert received is not None
@@ -118,7 +120,7 @@ async def test_a_process_gets_its_connection_and_nothing_else(
     async with serving(settings):
         reader, writer, answer = await open_assembly(settings)
         assert answer == {"ok": True}
-        found = await facts(reader)
+        found = await facts(reader, writer)
         writer.close()
         await gone(found["pid"])
     os.close(leak)
@@ -135,7 +137,7 @@ async def test_a_hang_up_kills_a_process_that_does_not_listen(
     monkeypatch.setattr(supervisor, "launch_argv", launch())
     async with serving(settings):
         reader, writer, _ = await open_assembly(settings)
-        process = (await facts(reader))["pid"]
+        process = (await facts(reader, writer))["pid"]
         writer.write(b"spin")
         await writer.drain()
         writer.close()
@@ -148,7 +150,7 @@ async def test_the_connection_ends_with_its_process_though_a_child_holds_it(
     monkeypatch.setattr(supervisor, "launch_argv", launch("fork"))
     async with serving(settings):
         reader, writer, _ = await open_assembly(settings)
-        process = (await facts(reader))["pid"]
+        process = (await facts(reader, writer))["pid"]
         os.kill(process, signal.SIGKILL)
         async with asyncio.timeout(10):
             assert await reader.read() == b""

@@ -94,7 +94,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                 clock=clock,
             )
             if registry.hash is not None:
-                processes.get(registry.hash)
+                processes.for_steps(registry.hash)
             group.create_task(publisher.watch_releases())
             group.create_task(_sweep_hourly(store, clock))
             cluster = Cluster.find(os.environ, settings.account)

@@ -230,7 +230,7 @@ class Publisher:
                 kept = finishing.done() is False or finishing.exception() is None
         finally:
             if not kept and hash_ not in held:
-                self._processes.end(hash_)
+                self._engine.assembly_gone(hash_)
                 await asyncio.to_thread(self._folders.remove, hash_)
         workflow_names = sorted(each.name for each in loaded.workflows)
         log.info(
@@ -242,7 +242,7 @@ class Publisher:
     async def _load(self, hash_: str, manifest: AssemblyManifest) -> host_wire.Loaded:
         try:
             async with asyncio.timeout(WORKER_DEADLINE):
-                loaded = await self._processes.get(hash_).first_load()
+                loaded = await self._processes.for_steps(hash_).first_load()
         except TimeoutError as late:
             raise PublishError(503, "the worker is away") from late
         if isinstance(loaded, Problem):
@@ -298,7 +298,7 @@ class Publisher:
 
     async def _remove(self, released: list[str]) -> None:
         for hash_ in released:
-            self._processes.end(hash_)
+            self._engine.assembly_gone(hash_)
             await asyncio.to_thread(self._folders.remove, hash_)
             log.info("an Assembly is gone", extra={"assembly": hash_[:12]})
 

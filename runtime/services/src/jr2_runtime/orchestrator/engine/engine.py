@@ -143,7 +143,7 @@ class Engine:
         """Ask for the first step of a run, which has no queue yet."""
         try:
             async with asyncio.timeout(ANSWER_DEADLINE):
-                return await self._processes.get(run.assembly).step(request, body)
+                return await self._processes.for_steps(run.assembly).step(request, body)
         except TimeoutError as late:
             raise EventRefused(503, "the worker is away; nothing was started") from late
         except StruckOut as struck:
@@ -187,6 +187,11 @@ class Engine:
             for item in box.items:
                 item.fail(_settled(run))
         self._act(Transition(run=run, changes=rows.Changes()))
+
+    def assembly_gone(self, assembly: str) -> None:
+        """End the processes of an Assembly that was released."""
+        self._processes.end_all(assembly)
+        self._tasks.forget(assembly)
 
     def published(self) -> None:
         """Look at the timers again: runs may have become loadable."""
@@ -260,7 +265,7 @@ class Engine:
         """Make one step; return the run after it, which is the same when nothing changed."""
         if run.status != "live":
             raise _settled(run)
-        process = self._processes.get(await self._loadable(run))
+        process = self._processes.for_steps(await self._loadable(run))
         if isinstance(item.event, host_wire.GateEvent):
             _check_gate(run, item.event)
         loaded = await process.loaded()
@@ -351,14 +356,14 @@ class Engine:
     def _act(self, transition: Transition) -> None:
         run, changes = transition.run, transition.changes
         for key in changes.stopped:
-            self._tasks.stop(run.id, key, run.assembly)
+            self._tasks.stop(run.id, key)
         if run.status == "live":
             for task in changes.started:
                 self._tasks.start(task)
             if changes.armed:
                 self._timers.look()
         else:
-            self._tasks.stop_run(run.id, run.assembly)
+            self._tasks.stop_run(run.id)
             if run.assembly != self._registry.hash:
                 self._released.set()
             log.info("a run has settled", extra={"run": run.id, "status": run.status})

@@ -1,8 +1,8 @@
 """Tasks in flight: each is asked of its Assembly's process until one result has come back.
 
 A task is at least once: when its process ends first, it is asked again under the same key. Its
-result is recorded once, for the store takes one result of a key. A task whose process ends three
-times under it has failed.
+result is recorded once, for the store takes one result of a key. Which tasks share a process, and
+which of them has failed when it ends, is the matter of `cells`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from jr2 import frames, host_wire, names
 
 from ..host import LinkLost, Processes
 from ..store.rows import Task
+from .cells import Cells
 from .transition import Unfit, to_json
 
-STRIKES: Final = 3
 _LONGEST_REASON: Final = 10_000
 
 log = logging.getLogger("jr2.engine")
@@ -38,7 +38,7 @@ class Tasks:
 
     def __init__(self, group: asyncio.TaskGroup, processes: Processes, deliver: Deliver) -> None:
         self._group = group
-        self._processes = processes
+        self._cells = Cells(processes)
         self._deliver = deliver
         self._running: dict[str, dict[str, asyncio.Task[None]]] = {}
 
@@ -48,18 +48,25 @@ class Tasks:
         if task.key not in running:
             running[task.key] = self._group.create_task(self._run(task))
 
-    def stop(self, run: str, key: str, assembly: str) -> None:
+    def stop(self, run: str, key: str) -> None:
         """Stop one task; its result is dropped."""
         running = self._running.get(run, {}).pop(key, None)
         if running is not None:
             running.cancel()
-            self._processes.get(assembly).stop_task(run, key)
+            cell = self._cells.where((run, key))
+            if cell is not None:
+                cell.process.stop_task(run, key)
+                self._cells.leave((run, key))
 
-    def stop_run(self, run: str, assembly: str) -> None:
+    def stop_run(self, run: str) -> None:
         """Stop every task of a run that has settled."""
         for key in list(self._running.get(run, {})):
-            self.stop(run, key, assembly)
+            self.stop(run, key)
         self._running.pop(run, None)
+
+    def forget(self, assembly: str) -> None:
+        """The Assembly is gone, and its processes with it."""
+        self._cells.forget(assembly)
 
     def __len__(self) -> int:
         return sum(len(running) for running in self._running.values())
@@ -72,6 +79,7 @@ class Tasks:
         except Exception as error:
             log.exception("a task could not be asked for", extra={"run": task.run})
             result = host_wire.TaskFailed(key=task.key, reason=f"{type(error).__name__}")
+        self._cells.leave((task.run, task.key))
         running = self._running.get(task.run, {})
         running.pop(task.key, None)
         if not running:
@@ -88,16 +96,22 @@ class Tasks:
             "slot": task.slot,
             "input": json.loads(task.input),
         }
-        strikes = 0
         while True:
+            id_ = (task.run, task.key)
+            cell = self._cells.of(id_, task.assembly)
+            ends = cell.ends
             try:
-                reply, _ = await self._processes.get(task.assembly).task(request)
+                reply, _ = await cell.process.task(request)
             except LinkLost as lost:
-                # A process that was ended for a step that hung says nothing about the task.
-                strikes += 0 if lost.by_us else 1
-                if strikes < STRIKES:
+                if lost.by_us:
                     continue
-                reason = f"its process ended {STRIKES} times: {lost.reason}"
+                if await cell.process.worker_went():
+                    failed = self._cells.worker_went(id_)
+                else:
+                    failed = self._cells.ended(cell, ends)
+                if not failed:
+                    continue
+                reason = f"the task was ended again and again: {lost.reason}"
                 return host_wire.TaskFailed(key=task.key, reason=reason)
             except frames.FrameError as bad:
                 return host_wire.TaskFailed(key=task.key, reason=str(bad))

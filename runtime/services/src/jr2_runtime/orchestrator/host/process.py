@@ -2,7 +2,7 @@
 
 Steps go to it one at a time. So when it dies or does not answer in 2 s, the step that was asked is
 the one that did it: the process is ended, and the step is tried once more, alone, in a new one.
-After two strikes the run of that step faults. Tasks run beside the steps, any number of them.
+After two strikes the run of that step faults. Tasks go to other processes of the same Assembly.
 
 Source: design §4.4.
 """
@@ -64,6 +64,7 @@ class AssemblyProcess:
         self._loaded: host_wire.Loaded | None = None
         self._changed = asyncio.Condition()
         self._problem: Problem | None = None
+        self._attempts = 0
 
     async def run(self) -> None:
         """Keep a process there until cancelled; what cannot be opened is tried again."""
@@ -75,6 +76,7 @@ class AssemblyProcess:
                 continue
             async with self._changed:
                 self._problem = problem
+                self._attempts += 1
                 self._changed.notify_all()
             log.warning(
                 "no Assembly process",
@@ -100,7 +102,8 @@ class AssemblyProcess:
                     problem = loaded
                 else:
                     async with self._changed:
-                        self._link, self._loaded = link, loaded
+                        self._link, self._loaded, self._problem = link, loaded, None
+                        self._attempts += 1
                         self._changed.notify_all()
                 lost = await serving
         finally:
@@ -187,6 +190,15 @@ class AssemblyProcess:
         """
         link = await self._ready()
         return await link.ask(request)
+
+    async def worker_went(self) -> bool:
+        """After a loss: wait for the next attempt and say whether the worker was away then."""
+        if self._link is not None and self._link.lost is None:
+            return False  # the next one is there already
+        seen = self._attempts
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._attempts != seen)
+        return self._problem is not None and self._problem.away
 
     def stop_task(self, run: str, key: str) -> None:
         """Tell the process that nobody waits for a task any more."""

@@ -1,4 +1,8 @@
-"""The Assembly processes that are running, by the hash of their Assembly."""
+"""The Assembly processes that are running, by the hash of their Assembly.
+
+Each Assembly has one process that makes its steps, and others for its tasks, so that a task that
+ends its process never ends a step, and the other way round.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from .process import STEP_DEADLINE, AssemblyProcess
 
 
 class Processes:
-    """One process for each Assembly that was asked for, and no other.
+    """The processes that were asked for, and no other.
 
     Args:
         group: owns the tasks that keep the processes there.
@@ -28,24 +32,31 @@ class Processes:
         self._group = group
         self._open_link = open_link
         self._step_deadline = step_deadline
-        self._running: dict[str, tuple[AssemblyProcess, asyncio.Task[None]]] = {}
+        self._steps: dict[str, AssemblyProcess] = {}
+        self._running: dict[AssemblyProcess, asyncio.Task[None]] = {}
 
-    def get(self, assembly: str) -> AssemblyProcess:
-        """Return the process of an Assembly, started when it is not there yet."""
-        running = self._running.get(assembly)
-        if running is None:
-            process = AssemblyProcess(assembly, self._open_link, step_deadline=self._step_deadline)
-            running = (process, self._group.create_task(process.run()))
-            self._running[assembly] = running
-        return running[0]
+    def for_steps(self, assembly: str) -> AssemblyProcess:
+        """Return the process that makes the steps of an Assembly, started when it is not there."""
+        process = self._steps.get(assembly)
+        if process is None:
+            process = self._steps[assembly] = self.another(assembly)
+        return process
 
-    def end(self, assembly: str) -> None:
-        """End the process of an Assembly that nobody needs any more."""
-        running = self._running.pop(assembly, None)
+    def another(self, assembly: str) -> AssemblyProcess:
+        """Start one more process of an Assembly."""
+        process = AssemblyProcess(assembly, self._open_link, step_deadline=self._step_deadline)
+        self._running[process] = self._group.create_task(process.run())
+        return process
+
+    def end(self, process: AssemblyProcess) -> None:
+        """End one process; a second call does nothing."""
+        running = self._running.pop(process, None)
         if running is not None:
-            running[1].cancel()
+            running.cancel()
+        if self._steps.get(process.assembly) is process:
+            del self._steps[process.assembly]
 
-    def end_all(self) -> None:
-        """End every process."""
-        for assembly in list(self._running):
-            self.end(assembly)
+    def end_all(self, assembly: str) -> None:
+        """End every process of an Assembly that nobody needs any more."""
+        for process in [each for each in self._running if each.assembly == assembly]:
+            self.end(process)
