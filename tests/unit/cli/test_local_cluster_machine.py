@@ -115,6 +115,52 @@ def test_only_our_chains_and_the_jumps_to_them_are_removed() -> None:
     ]
 
 
+PORTS = """\
+*nat
+:OUTPUT ACCEPT
+:CNI-DN-ours -
+:CNI-DN-theirs -
+:CNI-HOSTPORT-DNAT -
+:CNI-HOSTPORT-MASQ -
+-A OUTPUT -m addrtype --dst-type LOCAL -j CNI-HOSTPORT-DNAT
+-A OUTPUT -m comment --comment "x" -j CNI-HOSTPORT-MASQ
+-A CNI-DN-ours -p tcp -j DNAT --to-destination 10.244.0.5:8080
+-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"jr2-local\\" id: \\"1\\"" -j CNI-DN-ours
+{theirs}COMMIT
+"""
+THEIRS = (
+    '-A CNI-HOSTPORT-DNAT -m comment --comment "dnat name: \\"podman\\" id: \\"2\\"" '
+    "-j CNI-DN-theirs\n"
+)
+
+
+def test_host_ports_of_our_network_go_and_what_others_share_stays() -> None:
+    removal = network.chain_removal(PORTS.format(theirs=THEIRS))
+
+    assert removal == (
+        "*nat\n"
+        '-D CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \\"jr2-local\\" '
+        'id: \\"1\\"" -j CNI-DN-ours\n'
+        "-F CNI-DN-ours\n"
+        "-X CNI-DN-ours\n"
+        "COMMIT\n"
+    )
+
+
+def test_the_chains_of_host_ports_go_when_only_our_network_had_one() -> None:
+    lines = network.chain_removal(PORTS.format(theirs="")).splitlines()
+
+    assert [line for line in lines if line.startswith("-X")] == [
+        "-X CNI-DN-ours",
+        "-X CNI-HOSTPORT-DNAT",
+        "-X CNI-HOSTPORT-MASQ",
+    ]
+    assert [line.rpartition(" ")[2] for line in lines if line.startswith("-D")] == [
+        "CNI-HOSTPORT-DNAT",
+        "CNI-HOSTPORT-MASQ",
+    ]
+
+
 def test_mounts_below_a_folder_are_found_innermost_first() -> None:
     text = (
         "/dev/vda / ext4 rw 0 0\n"

@@ -86,8 +86,9 @@ class BringUp:
         self._say(f"cluster: the node has the address {layout.NODE_ADDRESS}")
         since = time.time()
         pid = self._start_supervisor()
-        self._say(f"cluster: the supervisor runs (process {pid})")
         deadline = time.monotonic() + _READY_SECONDS
+        # It ends what an earlier one left running before it says who it is.
+        self._wait("the supervisor", lambda: self._is_supervised_by(pid), pid, deadline)
         self._wait("containerd", self._containerd_answers, pid, deadline)
         self._import_busybox(programs["ctr"])
         with api.Api(self.files) as server:
@@ -137,6 +138,10 @@ class BringUp:
             raise StepFailed(f"containerd does not take {layout.BUSYBOX_IMAGE}: {done.stderr}")
         self._say(f"cluster: the image {layout.BUSYBOX_IMAGE} is there")
 
+    def _is_supervised_by(self, pid: int) -> bool:
+        state = supervisor.read_state(self.files.supervisor_state)
+        return state is not None and state.pid == pid
+
     def _containerd_answers(self) -> bool:
         return probes.answers(plan.Probe(kind="unix", target=str(self.files.containerd_socket)))
 
@@ -162,8 +167,7 @@ class BringUp:
                 time.sleep(_PAUSE)
         finally:
             self.reporter.progress(None)
-        if what != "containerd":
-            self._say(f"cluster: {what}: ok after {time.monotonic() - began:.1f}s")
+        self._say(f"cluster: {what}: ok after {time.monotonic() - began:.1f}s")
 
     def _failure(self, text: str) -> str:
         lines = [f"the local cluster does not come up — {text}"]

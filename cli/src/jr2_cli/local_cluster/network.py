@@ -1,17 +1,19 @@
 """The part of the machine's network that is ours: made at a start, taken away at a delete.
 
-Ours are two bridge devices, one nftables table, what kube-proxy keeps in its own tables, and the
-chains and sets that kube-router makes. Chains are found by their names; nothing else in a table is
-touched.
+Ours are two bridge devices, one nftables table, what kube-proxy keeps in its own tables, the chains
+and sets that kube-router makes, and what the CNI plugins make for a pod with a host port. Chains are
+found by their names and by the name of our network; nothing else in a table is touched.
 
 Source: design §7 and local-cluster/.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +25,9 @@ from . import layout, settings
 
 _FORWARD: Final = Path("/proc/sys/net/ipv4/ip_forward")
 _BRIDGED: Final = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
-_OUR_CHAINS: Final = re.compile(r"KUBE-(ROUTER|POD-FW|NWPLCY)-[\w-]+$")
+_ROUTER_CHAIN: Final = re.compile(r"KUBE-(ROUTER|POD-FW|NWPLCY)-[\w-]+$")
+_HOST_PORTS: Final = "CNI-HOSTPORT-DNAT"
+_SHARED_CHAINS: Final = "CNI-HOSTPORT-"
 _OUR_SETS: Final = re.compile(r"(KUBE-(SRC|DST)-|kube-router-)[\w-]+$")
 _PROXY_TABLES: Final = ("ip", "ip6")
 
@@ -50,6 +54,9 @@ def prepare() -> None:
         _must([ip, "link", "add", layout.NODE_DEVICE, "type", "bridge"])
     _must([ip, "address", "replace", f"{layout.NODE_ADDRESS}/32", "dev", layout.NODE_DEVICE])
     _must([ip, "link", "set", layout.NODE_DEVICE, "up"])
+    # A machine without a default route reaches Services too, and what kube-proxy does not know
+    # never leaves the machine.
+    _must([ip, "route", "replace", layout.SERVICE_RANGE, "dev", layout.NODE_DEVICE])
     loaded = processes.run([_program("nft"), "-f", "-"], stdin=settings.nftables())
     if loaded.returncode != 0:
         raise StepFailed(f"nft does not take our table: {loaded.stderr.strip()}")
@@ -92,37 +99,55 @@ def chain_removal(saved: str) -> str:
     parts: list[str] = []
     for table in re.split(r"^\*", saved, flags=re.MULTILINE)[1:]:
         name, *lines = table.splitlines()
-        chains = [
-            chain
-            for line in lines
-            if line.startswith(":") and _is_ours(chain := line[1:].split()[0])
-        ]
-        rules = [f"-D{line[2:]}" for line in lines if _is_foreign_jump(line)]
-        if not chains and not rules:
-            continue
-        parts += [f"*{name.strip()}", *rules]
-        parts += [f"-F {chain}" for chain in chains]
-        parts += [f"-X {chain}" for chain in chains]
-        parts.append("COMMIT")
+        chains = [line[1:].split()[0] for line in lines if line.startswith(":")]
+        rules = [_Rule.read(line) for line in lines if line.startswith("-A ")]
+        ours = _our_chains(chains, rules)
+        if ours:
+            jumps = [rule for rule in rules if rule.chain not in ours and ours & set(rule.targets)]
+            parts += [f"*{name.strip()}", *(f"-D{rule.text[2:]}" for rule in jumps)]
+            parts += [f"-F {chain}" for chain in chains if chain in ours]
+            parts += [f"-X {chain}" for chain in chains if chain in ours]
+            parts.append("COMMIT")
     return "".join(f"{part}\n" for part in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    text: str
+    chain: str
+    targets: tuple[str, ...]
+    is_of_our_network: bool
+
+    @classmethod
+    def read(cls, line: str) -> _Rule:
+        words = shlex.split(line)
+        values = list(itertools.pairwise(words))
+        return cls(
+            line,
+            words[1],
+            tuple(value for word, value in values if word in ("-j", "-g")),
+            any(
+                word == "--comment" and f'name: "{layout.NETWORK_NAME}"' in value
+                for word, value in values
+            ),
+        )
+
+
+def _our_chains(chains: Sequence[str], rules: Sequence[_Rule]) -> set[str]:
+    ours = {chain for chain in chains if _ROUTER_CHAIN.match(chain)}
+    ports = [rule for rule in rules if rule.chain == _HOST_PORTS]
+    for rule in ports:
+        if rule.is_of_our_network:
+            ours.update(rule.targets)
+    if ports and all(rule.is_of_our_network for rule in ports):
+        # No other network has a host port: what they share goes as well.
+        ours.update(chain for chain in chains if chain.startswith(_SHARED_CHAINS))
+    return ours
 
 
 def our_sets(listed: str) -> list[str]:
     """The ipsets of kube-router out of what `ipset list -name` printed."""
     return [name for name in listed.split() if _OUR_SETS.match(name)]
-
-
-def _is_ours(chain: str) -> bool:
-    return _OUR_CHAINS.match(chain) is not None
-
-
-def _is_foreign_jump(line: str) -> bool:
-    """Tell whether a rule in a chain of somebody else jumps to one of ours."""
-    if not line.startswith("-A "):
-        return False
-    words = shlex.split(line)
-    targets = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-j", "-g")]
-    return not _is_ours(words[1]) and any(_is_ours(target) for target in targets)
 
 
 def _program(name: str) -> Path:

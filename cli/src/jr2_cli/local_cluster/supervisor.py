@@ -39,6 +39,7 @@ EXIT_NOT_STARTED = 127
 
 _PROBE_PAUSE = 0.05
 _LOCK_SECONDS = 0.5
+_LEFTOVER_SECONDS = 2.0
 _GROUP_SETTLE_SECONDS = 3.0
 
 
@@ -222,7 +223,8 @@ def end_leftovers(work: plan.Plan) -> None:
     }
     if left:
         _say(f"ending {len(left)} processes of the supervisor {state.pid}, which was killed")
-        process_table.end(left, settle_seconds=15.0)
+        # They stand a crash; waiting for one that waits for another would only take long.
+        process_table.end(left, settle_seconds=_LEFTOVER_SECONDS)
     work.state.unlink(missing_ok=True)
 
 
