@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import functools
 import logging
 import os
 import signal
@@ -27,7 +28,7 @@ from .feeds import Feeds
 from .host import Processes, open_link
 from .server import Server, listen
 from .settings import Settings, read_settings
-from .store import Store
+from .store import Ballast, Store
 from .store import assemblies as assembly_rows
 from .store import runs as run_rows
 from .store.schema import NewerDatabase
@@ -68,7 +69,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
     registry = Registry(names.KIT_VERSION)
     feeds = Feeds()
     watches = Watches()
-    store = Store(settings.state / names.STATE_DATABASE)
+    store = Store(settings.state / names.STATE_DATABASE, Ballast(settings.state / "ballast"))
     try:
         loadable = await take_up(store, folders, registry, clock)
         listener = listen(settings.host, settings.port)
@@ -147,9 +148,10 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
     held = await store.read(assembly_rows.held)
     missing = await asyncio.to_thread(folders.clean, [each.hash for each in held])
     for hash_ in missing:
-        lost = await store.write(lambda db, hash_=hash_: assembly_rows.lose(db, hash_, now))  # type: ignore[misc]
+        lose = functools.partial(assembly_rows.lose, hash_=hash_, now=now)
+        lost = await store.write(lose, frees_room=True)
         log.error("an Assembly is not on the volume", extra={"assembly": hash_[:12], "lost": lost})
-    released = await store.write(assembly_rows.release)
+    released = await store.write(assembly_rows.release, frees_room=True)
     for hash_ in released:
         await asyncio.to_thread(folders.remove, hash_)
     loadable = []
@@ -165,7 +167,7 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
 async def _sweep_hourly(store: Store, clock: Clock) -> None:
     while True:
         with contextlib.suppress(Exception):
-            swept = await store.write(lambda db: run_rows.sweep(db, clock.now()))
+            swept = await store.write(lambda db: run_rows.sweep(db, clock.now()), frees_room=True)
             if swept:
                 log.info("settled runs were removed", extra={"runs": swept})
         await asyncio.sleep(_SWEEP_SECONDS)

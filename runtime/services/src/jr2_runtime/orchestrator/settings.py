@@ -14,8 +14,6 @@ from pathlib import Path
 
 from jr2 import names
 
-from .watch import SERVICE_ACCOUNT
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -60,7 +58,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     parser.add_argument(
         "--port", type=int, default=int(default("JR2_PORT", names.ORCHESTRATOR_PORT))
     )
-    parser.add_argument("--account", default=default("JR2_SERVICE_ACCOUNT_PATH", SERVICE_ACCOUNT))
+    parser.add_argument(
+        "--account", default=default("JR2_SERVICE_ACCOUNT_PATH", names.SERVICE_ACCOUNT_PATH)
+    )
     given = parser.parse_args(list(arguments))
     return Settings(
         state=Path(given.state),

@@ -32,7 +32,6 @@ SILENT_AFTER: Final = 75.0
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 LONGEST_LINE: Final = 8 * 2**20
-SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 log = logging.getLogger("jr2.watch")
 

@@ -294,7 +294,7 @@ class Publisher:
             self._engine.released.clear()
             with contextlib.suppress(Exception):
                 async with self._one:
-                    await self._remove(await self._store.write(rows.release))
+                    await self._remove(await self._store.write(rows.release, frees_room=True))
 
     async def _remove(self, released: list[str]) -> None:
         for hash_ in released:

@@ -174,7 +174,9 @@ class Engine:
             StoreError: it could not be recorded.
         """
         now = self._clock.now()
-        settled = await self._store.write(lambda db: rows.settle(db, run, "cancelled", None, now))
+        settled = await self._store.write(
+            lambda db: rows.settle(db, run, "cancelled", None, now), frees_room=True
+        )
         if settled is not None:
             self.has_settled(settled)
 

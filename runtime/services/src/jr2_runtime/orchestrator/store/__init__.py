@@ -9,11 +9,13 @@ Source: design §4.3.
 
 from __future__ import annotations
 
+from .ballast import Ballast
 from .database import Store, StoreError
 from .rows import Assembly, Live, Run, Settled, Stale, Task, Timer
 
 __all__ = [
     "Assembly",
+    "Ballast",
     "Live",
     "Run",
     "Settled",

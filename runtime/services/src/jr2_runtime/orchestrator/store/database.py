@@ -2,7 +2,8 @@
 
 The writer takes everything that waits, runs each piece under a savepoint of its own, and commits
 them together with one sync of the disk. A piece that raises takes back its own changes only. No
-caller is answered before the commit, and when the commit fails, every piece of it fails.
+caller is answered before the commit, and when the commit fails, every piece of it fails. When the
+disk is full, the ballast goes, and what frees room is tried once more.
 """
 
 from __future__ import annotations
@@ -14,18 +15,31 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .ballast import Ballast
 from .schema import migrate
 
 T = TypeVar("T")
-Job = Callable[[sqlite3.Connection], Any]
 LARGEST_BATCH = 512
 
 
 class StoreError(Exception):
     """The transaction was not committed: nothing of it is in the store."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One piece of a transaction, and who waits for it."""
+
+    loop: asyncio.AbstractEventLoop
+    run: Callable[[sqlite3.Connection], Any]
+    frees_room: bool
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: BaseException | None = None
 
 
 def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
@@ -45,27 +59,34 @@ def connect(path: Path, *, read_only: bool = False) -> sqlite3.Connection:
 class Store:
     """The database of one Instance; exactly one process has it open.
 
+    Args:
+        path: the file.
+        ballast: what goes when the disk is full; `None` has a full disk refuse everything.
+
     Raises:
         NewerDatabase: a later version of jr2 wrote it.
         sqlite3.Error: it cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
+        self._ballast = ballast
         self._connection = connect(path)
         migrate(self._connection)
         self._reading = connect(path, read_only=True)
-        self._jobs: queue.SimpleQueue[
-            tuple[asyncio.AbstractEventLoop, Job, asyncio.Future[Any]] | None
-        ] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._reader = concurrent.futures.ThreadPoolExecutor(1, "store-reader")
         self._writer = threading.Thread(target=self._write_all, name="store-writer", daemon=True)
         self._writer.start()
         self._closed = False
 
-    async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
+    async def write(self, job: Callable[[sqlite3.Connection], T], *, frees_room: bool = False) -> T:
         """Run `job` in the next transaction and return its result after the commit.
 
         The work is not taken back when the caller is cancelled while it waits.
+
+        Args:
+            job: the statements.
+            frees_room: it is written even while the disk is full.
 
         Raises:
             StoreError: the transaction was not committed.
@@ -75,7 +96,7 @@ class Store:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put((loop, job, future))
+        self._jobs.put(_Job(loop, job, frees_room, future))
         return await future
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
@@ -97,7 +118,7 @@ class Store:
     def _write_all(self) -> None:
         open_ = True
         while open_:
-            batch = []
+            batch: list[_Job] = []
             job = self._jobs.get()
             while job is not None:
                 batch.append(job)
@@ -109,40 +130,62 @@ class Store:
                     break
             open_ = job is not None
             if batch:
-                self._commit(batch)
+                self._commit_all(batch)
 
-    def _commit(
-        self, batch: list[tuple[asyncio.AbstractEventLoop, Job, asyncio.Future[Any]]]
-    ) -> None:
-        outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+    def _commit_all(self, batch: list[_Job]) -> None:
+        """Commit a batch and tell its callers; on a full disk, what frees room is tried again."""
+        full = self._ballast is not None and self._ballast.is_out()
+        failed = None if full else self._commit(batch)
+        if failed is not None and self._ballast is not None and _is_full(failed):
+            self._ballast.throw()
+            full = True
+        if full:
+            freeing = [job for job in batch if job.frees_room]
+            for job in batch:
+                job.error = StoreError("the store did not take the change: the disk is full")
+            failed = self._commit(freeing) if freeing else None
+            refused = freeing
+        else:
+            refused = batch
+        if failed is not None:
+            for job in refused:
+                job.error = StoreError(f"the store did not take the change: {failed}")
+        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
+            batch[0].loop.call_soon_threadsafe(_deliver, batch)
+
+    def _commit(self, batch: list[_Job]) -> sqlite3.Error | None:
+        """Run a batch as one transaction; return why nothing of it was committed."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for _, job, future in batch:
+            for job in batch:
+                job.result, job.error = None, None
                 self._connection.execute("SAVEPOINT job")
                 try:
-                    outcomes.append((future, job(self._connection), None))
+                    job.result = job.run(self._connection)
                 except sqlite3.OperationalError:
                     raise
                 except Exception as error:
                     self._connection.execute("ROLLBACK TO job")
-                    outcomes.append((future, None, error))
+                    job.error = error
                 self._connection.execute("RELEASE job")
             self._connection.execute("COMMIT")
         except sqlite3.Error as failed:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
-            lost = StoreError(f"the store did not take the change: {failed}")
-            outcomes = [(future, None, lost) for _, _, future in batch]
-        loop = batch[0][0]
-        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
-            loop.call_soon_threadsafe(_deliver, outcomes)
+            return failed
+        return None
 
 
-def _deliver(outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
-    for future, result, error in outcomes:
-        if future.done():
+def _is_full(failed: sqlite3.Error) -> bool:
+    # An error that SQLite itself did not raise has no code.
+    return getattr(failed, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+
+
+def _deliver(batch: list[_Job]) -> None:
+    for job in batch:
+        if job.future.done():
             continue
-        if error is None:
-            future.set_result(result)
+        if job.error is None:
+            job.future.set_result(job.result)
         else:
-            future.set_exception(error)
+            job.future.set_exception(job.error)
