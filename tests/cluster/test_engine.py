@@ -179,13 +179,17 @@ class Cluster:
 
     def heal_more(self) -> list[str]:
         said: list[str] = []
-        live = self.live()
         for obj in self.objects:
-            found = live.get(key_of(obj))
-            more = nothing_more(obj, found) if found else []
-            if found and more:
-                said += [str(item) for item in more]
-                self.change(obj, healing(found, more), kind="json-patch", manager="jr2")
+            # A controller that writes a status between read and patch moves the resourceVersion.
+            for _ in range(20):
+                found = self.get(obj)
+                more = nothing_more(obj, found) if found else []
+                if not found or not more:
+                    break
+                said += [str(item) for item in more if str(item) not in said]
+                self.patch(obj, healing(found, more), kind="json-patch", manager="jr2")
+            else:
+                pytest.fail(f"cannot heal {obj['kind']}: {said}")
         return said
 
     def settle(self) -> None:
@@ -602,7 +606,6 @@ EDITS: list[tuple[str, Any, str]] = [
     ("Service", {"spec": {"externalIPs": ["192.0.2.1"]}}, "merge-patch"),
     ("Service", {"spec": {"ports": [{"port": 99, "name": "z"}]}}, "strategic-merge-patch"),
     ("Deployment", {"spec": {"replicas": 0}}, "merge-patch"),
-    ("Deployment", {"spec": {"strategy": {"type": "RollingUpdate"}}}, "merge-patch"),
     ("Deployment", {"spec": {"revisionHistoryLimit": 3}}, "merge-patch"),
     ("NetworkPolicy", {"spec": {"ingress": None}}, "merge-patch"),
     ("NetworkPolicy", {"spec": {"ingress": [{}]}}, "merge-patch"),
@@ -641,10 +644,61 @@ IN_POD: list[Any] = [
     {"volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": None}}]},
     {"volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}]},
     {"volumes": [{"name": "evil", "hostPath": {"path": "/"}}]},
-    {"volumes": [{"name": "data", "emptyDir": None, "hostPath": {"path": "/"}}]},
     {"volumes": [{"name": "access", "projected": {"defaultMode": 256}}]},
 ]
+IN_THE_WAY: list[dict[str, Any]] = [
+    {"replicas": 1, "strategy": {"type": "RollingUpdate"}},
+    *(
+        {"template": {"spec": body}}
+        for body in list[dict[str, Any]](
+            (
+                {"volumes": [{"name": "data", "emptyDir": None, "hostPath": {"path": "/"}}]},
+                {"volumes": [{"name": "runtime", "image": None, "emptyDir": {}}]},
+                {
+                    "containers": [
+                        {
+                            "name": "main",
+                            "readinessProbe": {"httpGet": None, "exec": {"command": ["x"]}},
+                        }
+                    ]
+                },
+                {
+                    "containers": [
+                        {
+                            "name": "main",
+                            "env": [
+                                {
+                                    "name": "A",
+                                    "value": None,
+                                    "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}},
+                                }
+                            ],
+                        }
+                    ]
+                },
+                {
+                    "containers": [
+                        {
+                            "name": "main",
+                            "env": [{"name": "B", "value": "by hand", "valueFrom": None}],
+                        }
+                    ]
+                },
+            )
+        )
+    ),
+]
+"""Edits beside which the API would not take the wanted value: what is more must go first."""
 MANAGERS = (OTHER, "kubectl-edit", "jr2", "kube-controller-manager")
+
+
+@pytest.mark.parametrize("edit", IN_THE_WAY, ids=lambda edit: json.dumps(edit)[-40:])
+def test_what_stands_in_the_way_of_a_wanted_value_goes_first(cluster: Cluster, edit: Any) -> None:
+    cluster.change(named(cluster, "Deployment"), {"spec": edit}, kind="strategic-merge-patch")
+
+    assert len(cluster.heal_more()) == 1
+    assert [step.resource for step in cluster.engine().changed] == ["deployment-deployment"]
+    cluster.proved()
 
 
 def edit_at_random(cluster: Cluster, chance: random.Random) -> str | None:
@@ -680,7 +734,7 @@ def test_proved_exactly_when_the_engine_says_same_and_nothing_is_more(
 ) -> None:
     """Random edits: proof and engine name the same resources, and one heal brings all back."""
     chance = random.Random(seed)
-    for _ in range(4):
+    for _ in range(3):
         done = [
             edit for _ in range(chance.randint(1, 12)) if (edit := edit_at_random(cluster, chance))
         ]
@@ -755,9 +809,9 @@ def test_no_value_of_a_secret_is_in_the_folder_of_a_run(cluster: Cluster, tmp_pa
 
     def read_all() -> None:
         while not over.is_set():
-            for path in tmp_path.rglob("*"):
+            for path in (Path(top, name) for top, _, names in os.walk(tmp_path) for name in names):
                 try:
-                    content = b"" if path.is_symlink() or path.is_dir() else path.read_bytes()
+                    content = b"" if path.is_symlink() else path.read_bytes()
                 except OSError:
                     continue
                 files.add(path.name)

@@ -98,11 +98,11 @@ def test_a_run_prints_its_status(instance: Instance) -> None:
 
 
 def test_a_refused_input_names_workflow_and_field(instance: Instance) -> None:
-    done = instance.jr2("run", "ping", "--context", CONTEXT, "--input", '{"mesage":1}', code=1)
+    done = instance.jr2("run", "ping", "--context", CONTEXT, "--input", '{"message":[]}', code=1)
 
     assert done.stdout == ""
     assert "ping" in done.stderr
-    assert "mesage" in done.stderr
+    assert "message" in done.stderr
 
 
 # --- b. again, and edits by hand ----------------------------------------------------------------
@@ -138,7 +138,12 @@ def test_an_image_by_hand_is_healed(
         "-n", NAME, "set", "image", f"deployment/{names.ORCHESTRATOR}", "orchestrator=nowhere:1"
     )
 
-    heal(instance, pulumi_must_not_run, "nowhere:1")
+    heal(
+        instance,
+        pulumi_must_not_run,
+        f"drift: Deployment {names.ORCHESTRATOR} in {NAME}:"
+        " spec.template.spec.containers[orchestrator].image was changed by kubectl-set — set back",
+    )
 
     live = instance.get("deployment", names.ORCHESTRATOR)["spec"]["template"]["spec"]
     assert live["containers"][0]["image"] == image
@@ -153,7 +158,12 @@ def test_a_config_map_value_by_hand_is_healed(
         json.dumps({"data": {names.IMAGES_KEY: "{}"}}),
     )  # fmt: skip
 
-    heal(instance, pulumi_must_not_run, f'ConfigMap "{names.IMAGES_MAP}"')
+    heal(
+        instance,
+        pulumi_must_not_run,
+        f'drift: ConfigMap {names.IMAGES_MAP} in {NAME}: data["{names.IMAGES_KEY}"] was changed by'
+        " kubectl-patch — set back",
+    )
 
     assert instance.get("configmap", names.IMAGES_MAP)["data"] == wanted
 
@@ -165,7 +175,11 @@ def test_a_widened_role_is_healed(instance: Instance, pulumi_must_not_run: dict[
         '[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]',
     )  # fmt: skip
 
-    heal(instance, pulumi_must_not_run, f'Role "{names.ORCHESTRATOR}"')
+    heal(
+        instance,
+        pulumi_must_not_run,
+        f"drift: Role {names.ORCHESTRATOR} in {NAME}: rules was changed by kubectl-patch — set back",
+    )
 
     assert instance.get("role", names.ORCHESTRATOR)["rules"] == wanted
 
@@ -176,7 +190,11 @@ def test_a_deleted_secret_gets_new_values_and_one_restart(
     token, pod = instance.secret(names.KEY_INSTANCE_TOKEN), instance.pod_identity()[0]
     instance.kubectl("-n", NAME, "delete", "secret", names.INSTANCE_SECRET)
 
-    heal(instance, pulumi_must_not_run, f'Secret "{names.INSTANCE_SECRET}"')
+    heal(
+        instance,
+        pulumi_must_not_run,
+        f"drift: Secret {names.INSTANCE_SECRET} in {NAME} is gone — made again, with new values",
+    )
 
     assert instance.secret(names.KEY_INSTANCE_TOKEN) != token
     uid, restarts = instance.pod_identity()
