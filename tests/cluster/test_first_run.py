@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -355,9 +354,7 @@ def test_the_namespace_of_another_instance(instance: Instance) -> None:
     before = state_of(instance)
     config = instance.folder / "jr2_config.py"
     right = config.read_text()
-    config.write_text(
-        right.replace("config = Config(", 'config = Config(\n    name="stranger",', 1)
-    )
+    config.write_text(right.replace(f'name="{NAME}"', 'name="stranger"'))
     try:
         assert config.read_text() != right
         said = instance.up("-n", NAME, code=1)
@@ -457,12 +454,10 @@ def test_a_killed_converge_is_taken_over(
     child.kill()
     child.communicate()
 
-    started = time.monotonic()
     said = instance.up()
 
     assert said.rstrip().splitlines()[-1] == "converged — `jr2 run <workflow>` when ready"
-    assert "taking" in said or "took" in said
-    assert time.monotonic() - started < 60
+    assert f"(pid {child.pid}" in said
     assert instance.pod_identity() == before
     instance.up(environment=pulumi_must_not_run)
 
