@@ -96,6 +96,17 @@ class BringUp:
         self._say(f"cluster: up in {time.monotonic() - began:.1f}s")
         return version
 
+    def wait_until_healthy(self) -> None:
+        """Wait until every process of a cluster that runs already answers.
+
+        Raises:
+            StepFailed: one of them does not.
+        """
+        state = supervisor.read_state(self.files.supervisor_state)
+        if state is not None and not self._all_healthy():
+            deadline = time.monotonic() + _READY_SECONDS
+            self._wait("every process", self._all_healthy, state.pid, deadline)
+
     def _wait_ready(self, server: api.Api, since: float, pid: int, deadline: float) -> str:
         first, *rest = readiness.STAGES
         self._wait(first.name, functools.partial(first.holds, server, since), pid, deadline)

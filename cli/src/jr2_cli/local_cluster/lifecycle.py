@@ -69,8 +69,7 @@ class Cluster:
             record = read_record(self.files)
             if record is not None and supervisor.is_running(self.files.supervisor_lock):
                 self._merge(record)
-                self._say(f"cluster: runs already, in {self.files.root}")
-                self._say_ready(record.kubernetes)
+                self._say_running(record)
                 return
             self._bring_up()
 
@@ -87,8 +86,7 @@ class Cluster:
             if record is None:
                 raise StepFailed(f"there is no local cluster — {CREATE} makes one")
             if supervisor.is_running(self.files.supervisor_lock):
-                self._say(f"cluster: runs already, in {self.files.root}")
-                self._say_ready(record.kubernetes)
+                self._say_running(record)
                 return
             self._bring_up()
 
@@ -188,6 +186,11 @@ class Cluster:
             if other == path or other.exists():
                 kubeconfig.merge(other, entries)
         self._say(f"cluster: the context {layout.CONTEXT} is in {path}")
+
+    def _say_running(self, record: Record) -> None:
+        self._say(f"cluster: runs already, in {self.files.root}")
+        bring_up.BringUp(reporter=self.reporter, files=self.files).wait_until_healthy()
+        self._say_ready(record.kubernetes)
 
     def _say_ready(self, version: str) -> None:
         self._say(f"ready: context {layout.CONTEXT} (Kubernetes v{version})", code="cluster-ready")
