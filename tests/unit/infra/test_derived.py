@@ -199,6 +199,41 @@ def test_an_object_that_is_no_longer_wanted_is_deleted_and_sealed(sealer: Sealer
     assert difference.operation == "delete"
 
 
+def replaced_by_jr2() -> tuple[dict[str, Any], dict[str, Any]]:
+    """A CRD after the engine's plugin changed a label: with a PUT, the owner is an Update."""
+    wanted, live = case("unchanged-customresourcedefinition")
+    (entry,) = live["metadata"]["managedFields"]
+    labels = entry["fieldsV1"]["f:metadata"].pop("f:labels")
+    live["metadata"]["managedFields"].append(
+        {**entry, "operation": "Update", "fieldsV1": {"f:metadata": {"f:labels": labels}}}
+    )
+    return wanted, live
+
+
+def test_a_crd_that_the_plugin_replaced_is_ours() -> None:
+    """Else each later run would find it changed by `jr2` and replace it again."""
+    wanted, live = replaced_by_jr2()
+
+    assert differences(program_of(resource(wanted)), live_objects([live])) == []
+
+    wanted = {**wanted, "metadata": {**wanted["metadata"], "labels": {}}}
+    (difference,) = differences(program_of(resource(wanted)), live_objects([live]))
+    assert [(change.path, change.by) for change in difference.fields] == [
+        ('metadata.labels["app.kubernetes.io/managed-by"]', ())
+    ]
+
+
+def test_a_crd_that_another_replaced_is_not() -> None:
+    wanted, live = replaced_by_jr2()
+    live["metadata"]["managedFields"][1]["manager"] = "other"
+
+    (difference,) = differences(program_of(resource(wanted)), live_objects([live]))
+
+    assert [(change.path, change.by) for change in difference.fields] == [
+        ('metadata.labels["app.kubernetes.io/managed-by"]', ("other",))
+    ]
+
+
 @pytest.mark.parametrize("name", ["unchanged-namespace", "unchanged-persistentvolumeclaim"])
 def test_a_namespace_and_a_claim_are_never_deleted(sealer: Sealer, name: str) -> None:
     _, live = case(name)

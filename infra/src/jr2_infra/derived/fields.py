@@ -9,6 +9,7 @@ Source: design §5.2 (Derived state).
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -24,17 +25,16 @@ Path = tuple[str | int, ...]
 AUTOSCALER: Final = "kube-controller-manager"
 """The manager under which a HorizontalPodAutoscaler writes replicas."""
 
+_REPLACED: Final = "CustomResourceDefinition"
+
 _KEY_DEFAULTS: Final[Mapping[str, Any]] = {"protocol": "TCP", "name": ""}
 """Keys of merged lists that the API fills in: a port's protocol, the name of a pull secret."""
 
 
 def applied_fields(live: LiveObject) -> Fields | None:
     """Return the fields that jr2 applied; `None` when it never applied this object."""
-    for entry in _entries(live):
-        if _is_ours(entry):
-            fields: Fields = entry.get("fieldsV1") or {}
-            return fields
-    return None
+    found = [entry.get("fieldsV1") or {} for entry in _entries(live) if _is_ours(entry, live)]
+    return functools.reduce(_united, found) if found else None
 
 
 def is_applied(live: LiveObject) -> bool:
@@ -51,7 +51,7 @@ def owners(live: LiveObject, path: Path) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for entry in _entries(live):
-        if not _is_ours(entry) and _reaches(entry.get("fieldsV1") or {}, live, path):
+        if not _is_ours(entry, live) and _reaches(entry.get("fieldsV1") or {}, live, path):
             found[str(entry.get("manager") or "")] = None
     return tuple(name for name in found if name)
 
@@ -188,12 +188,19 @@ def _entries(live: LiveObject) -> Sequence[Mapping[str, Any]]:
     return live["metadata"].get("managedFields") or ()
 
 
-def _is_ours(entry: Mapping[str, Any]) -> bool:
-    return (
-        entry.get("manager") == names.FIELD_MANAGER
-        and entry.get("operation") == "Apply"
-        and not entry.get("subresource")
-    )
+def _is_ours(entry: Mapping[str, Any], live: LiveObject) -> bool:
+    if entry.get("manager") != names.FIELD_MANAGER or entry.get("subresource"):
+        return False
+    # The engine's plugin changes a CRD by replacing it, and not by applying it as it does the rest.
+    return entry.get("operation") == "Apply" or live["kind"] == _REPLACED
+
+
+def _united(first: Fields, second: Fields) -> Fields:
+    """Return what either of two managers owns; a value that one owns as a whole is owned so."""
+    if not first or not second:
+        return {}
+    shared = {step: _united(first[step], second[step]) for step in first if step in second}
+    return {**first, **second, **shared}
 
 
 def _reaches(fields: Fields, value: object, path: Path) -> bool:
