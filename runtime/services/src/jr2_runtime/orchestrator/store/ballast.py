@@ -39,14 +39,15 @@ class Ballast:
         self._now = now
         self._looked = -LOOK_AGAIN_SECONDS
         self._out = True
+        self._thrown = False
 
     def is_out(self) -> bool:
         """Whether the room is in use; now and then, lay it again when the disk has room."""
         if self._out and self._now() - self._looked >= LOOK_AGAIN_SECONDS:
             self._looked = self._now()
             self._out = not self._lay()
-            if not self._out:
-                log.info("the disk has room")
+            if not self._out and self._thrown:
+                log.info("the disk has room again")
         return self._out
 
     def throw(self) -> None:
@@ -55,16 +56,16 @@ class Ballast:
             os.unlink(self._path)
         if not self._out:
             log.error("the disk is full: runs can be read and cancelled, nothing more")
-        self._out = True
+        self._out = self._thrown = True
         self._looked = self._now()
 
     def _lay(self) -> bool:
-        """Take the room, when as much again stays free."""
+        """Take the room, when a quarter as much stays free."""
         with contextlib.suppress(OSError):
             if self._path.stat().st_size >= self._size:
                 return True
         facts = os.statvfs(self._path.parent)
-        if facts.f_bavail * facts.f_frsize < 2 * self._size:
+        if facts.f_bavail * facts.f_frsize < self._size + self._size // 4:
             return False
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
