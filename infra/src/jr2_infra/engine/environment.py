@@ -59,6 +59,11 @@ class RunPaths:
         return self.folder / "state"
 
     @property
+    def temporary(self) -> Path:
+        """Where the engine and its plugins put what they need for a moment."""
+        return self.folder / "tmp"
+
+    @property
     def kubeconfig(self) -> Path:
         """A kubeconfig with one context."""
         return self.folder / "kubeconfig"
@@ -86,7 +91,7 @@ def write_files(
     stacks = paths.state / ".pulumi" / "stacks" / program.project
     kubernetes = paths.home / "plugins" / f"resource-kubernetes-v{KUBERNETES_VERSION}"
     dynamic = paths.home / "plugins" / f"resource-pulumi-python-v{_DYNAMIC_VERSION}"
-    for folder in (stacks, kubernetes, dynamic, paths.project):
+    for folder in (stacks, kubernetes, dynamic, paths.project, paths.temporary):
         folder.mkdir(parents=True, mode=0o700)
     (kubernetes / "pulumi-resource-kubernetes").symlink_to(tooling.kubernetes_plugin.resolve())
     # Among the plugins the engine finds it silently; on PATH it would print a warning each time.
@@ -117,6 +122,7 @@ def environment(
     return {
         **kept,
         "KUBECONFIG": str(paths.kubeconfig),
+        "TMPDIR": str(paths.temporary),
         "PULUMI_HOME": str(paths.home),
         "PULUMI_BACKEND_URL": f"file://{paths.state}",
         "PULUMI_CONFIG_PASSPHRASE": sealer.passphrase,
