@@ -94,7 +94,22 @@ def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
                 assert answer.status_code == 200, answer.text
                 acknowledged[run].append(sent[run])
 
+    started: list[str] = []
+
+    def start() -> None:
+        with (
+            httpx2.Client(
+                base_url=pod.client.base_url, headers=pod.client.headers, trust_env=False
+            ) as client,
+            contextlib.suppress(httpx2.TransportError),
+        ):
+            while True:
+                answer = client.post("/workflows/ledger/runs", json={})
+                assert answer.status_code == 201, answer.text
+                started.append(answer.json()["runId"])
+
     posters = [threading.Thread(target=post, args=(run,)) for run in runs]
+    posters.append(threading.Thread(target=start))
     for poster in posters:
         poster.start()
     wait_for(lambda: sum(map(len, acknowledged.values())) >= 40 + 17 * seed)
@@ -103,6 +118,9 @@ def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
         poster.join()
     pod.start_orchestrator()
 
+    live = {run["runId"] for run in pod.client.get("/runs").json()}
+    assert live >= {*runs, *started}
+    assert len(live) <= len(runs) + len(started) + 1
     for run in runs:
         numbers = pod.status(run)["context"]["numbers"]
         # The last one may have been committed without an answer; nothing else may differ.

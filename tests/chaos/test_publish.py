@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+import httpx2
+import pytest
 
 from jr2 import names
 
@@ -207,3 +211,37 @@ raise RuntimeError(FOUND)
     ]
     assert found["services"] == []
     assert found["modules"] == []
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_kill_in_the_middle_of_a_publish_leaves_one_whole_assembly(pod: Any, seed: int) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    made = [pod.assembly(version(number)) for number in range(4)]
+    assert pod.publish(made[0]).status_code == 201
+    parked = pod.start_run("review")
+    published = [made[0].hash]
+
+    def publish() -> None:
+        with contextlib.suppress(httpx2.TransportError):
+            for number in range(1, 1000):
+                assembly = made[1 + number % 3]
+                assert pod.publish(assembly).status_code == 201
+                published.append(assembly.hash)
+
+    publishing = threading.Thread(target=publish)
+    publishing.start()
+    wait_for(lambda: len(published) > 2)
+    time.sleep(0.13 * (seed + 1))  # somewhere in the next one
+    pod.kill(main)
+    publishing.join()
+    pod.start_orchestrator()
+
+    current = pod.assemblies()["current"]
+    following = made[1 + len(published) % 3].hash
+    assert current in (published[-1], following)
+    assert folders(pod) == set(held(pod)) == {current, made[0].hash}
+    assert not list((pod.folder / "state" / "incoming").iterdir())
+    go(pod, parked)
+    assert pod.status(parked)["output"]["version"] == 0
+    go(pod, pod.start_run("review"))
