@@ -144,7 +144,7 @@ class Session:
             reading = pool.submit(cluster_facts.read_cluster, self._api, self._place.namespace)
             self._pod_resources(contact, probe)
             refs = naming.result()
-            self._deliverable(refs, contact)
+            staged = self._for_nodes(staged, self._deliverable(refs, contact))
             wants = self._wants(refs, staged)
             node_images = self._node_images(refs)
             facts = reading.result()
@@ -197,10 +197,19 @@ class Session:
         if not kept:
             raise rules.drops_pod_resources(self._place, contact.version)
 
-    def _deliverable(self, refs: KitRefs, contact: Contact) -> None:
+    def _for_nodes(
+        self, staged: assembly.StagedAssembly, platforms: tuple[str, ...]
+    ) -> assembly.StagedAssembly:
+        """Stage again when native files are for the laptop's processor and not for a node's."""
+        if assembly.fits(staged.manifest.platform, platforms):
+            return staged
+        return assembly.stage(self._instance, platform=platforms[0])
+
+    def _deliverable(self, refs: KitRefs, contact: Contact) -> tuple[str, ...]:
         """Step 8: the platforms, the images, and whether they can reach the nodes."""
         config = self._instance.config
-        self._say(rules.platforms(config.platforms, contact.nodes).lines)
+        found = rules.platforms(config.platforms, contact.nodes)
+        self._say(found.lines)
         local = self._tooling.local_import
         problem = rules.check_delivery(
             self._place,
@@ -211,6 +220,7 @@ class Session:
         if refs.imported and problem is not None:
             raise problem
         self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
+        return found.platforms
 
     def _refs(self) -> KitRefs:
         checkout = self._instance.checkout

@@ -12,7 +12,7 @@ import uv
 from jr2 import names
 from jr2.config import Config
 from jr2.errors import StepFailed
-from jr2_infra.assembly import StagedAssembly, stage, write_archive
+from jr2_infra.assembly import StagedAssembly, fits, stage, write_archive
 from jr2_infra.facts.instance import InstanceFacts, WorkflowFacts
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -149,3 +149,15 @@ def test_a_native_file_for_another_machine_is_refused(locked: Path, tmp_path: Pa
 
     with pytest.raises(StepFailed, match=r"workflows/_tool.so is built for darwin"):
         stage(facts(root, "ping"))
+
+
+def test_native_wheels_follow_the_nodes(locked: Path) -> None:
+    here = stage(facts(locked, "ping"))
+    assert not fits(here.manifest.platform, ("linux/arm64",))
+
+    there = stage(facts(locked, "ping"), platform="linux/arm64")
+
+    assert there.manifest.platform == "linux/arm64"
+    assert "packages/orjson/orjson.cpython-311-aarch64-linux-gnu.so" in paths(there)
+    assert there.hash != here.hash
+    assert fits("any", ("linux/arm64",))

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from .archive import write_archive
 from .publish import OrchestratorAnswer, assemblies, publish
-from .stage import StagedAssembly, stage
+from .stage import StagedAssembly, fits, stage
 
 __all__ = [
     "OrchestratorAnswer",
     "StagedAssembly",
     "assemblies",
+    "fits",
     "publish",
     "stage",
     "write_archive",

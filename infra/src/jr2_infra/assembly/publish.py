@@ -58,7 +58,7 @@ def publish(
         token: the publish token.
         archive: what `write_archive` wrote.
         assembly: its hash, 64 hex digits.
-        lease: the nonce of the converge's Lease; the Orchestrator refuses an older one.
+        lease: the stamp of the converge's Lease, `LeaseStamp.header()`; an older one is refused.
 
     Raises:
         StepFailed: the connection broke before an answer came; nothing was published.
@@ -67,10 +67,10 @@ def publish(
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/gzip",
         "Content-Length": str(archive.stat().st_size),
-        "X-JR2-Kit-Version": names.KIT_VERSION,
+        names.HEADER_KIT_VERSION: names.KIT_VERSION,
     }
     if lease is not None:
-        headers["X-JR2-Lease"] = lease
+        headers[names.HEADER_LEASE] = lease
     try:
         response = httpx2.put(
             f"{url}/assemblies/{assembly}",

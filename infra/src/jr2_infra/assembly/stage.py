@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import platform as host
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from jr2 import names
 from jr2.errors import StepFailed
@@ -27,7 +28,9 @@ from .kit_closure import kit_closure
 from .lockfile import find_lockfile
 from .own_files import own_entries
 
-HASH_SALT = "assembly"
+HASH_SALT: Final = "assembly"
+ANY_PLATFORM: Final = "any"
+"""What the manifest says when no file is native."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +93,25 @@ def _below(parts: Iterable[Entry], folder: str) -> list[str]:
     return [p.path.removeprefix(f"{folder}/") for p in parts if p.path.startswith(f"{folder}/")]
 
 
-def stage(instance: InstanceFacts) -> StagedAssembly:
+def fits(platform: str, nodes: Sequence[str]) -> bool:
+    """Whether an Assembly for `platform` can be loaded on nodes of these platforms."""
+    return platform == ANY_PLATFORM or platform in nodes
+
+
+def stage(instance: InstanceFacts, *, platform: str | None = None) -> StagedAssembly:
     """Stage and seal the Assembly of an Instance.
 
     Args:
         instance: what `jr2 check` found.
+        platform: what native wheels are chosen for, once the nodes are known; before that the
+            config says it, or the machine's own processor.
 
     Raises:
         StepFailed: the rules on lockfiles, second copies, symlinks, staging paths and binaries.
         Refusal: a Workflow of the folder is not in the Assembly.
     """
     root = instance.root
-    platform = image_platform(instance.config.platforms or ())
+    platform = platform or image_platform(instance.config.platforms or ())
     lock = find_lockfile(root)
     if instance.kit_version != names.KIT_VERSION:
         raise StepFailed(
@@ -118,7 +128,6 @@ def stage(instance: InstanceFacts) -> StagedAssembly:
     workflows = [workflow.name for workflow in instance.workflows]
     natives = _natives(parts)
     for problem in (
-        seal.missing_workflows(workflows, (entry.path for entry in parts)),
         seal.second_copies(
             required_by(folder),
             _below(own, names.ASSEMBLY_INSTANCE),
@@ -126,9 +135,10 @@ def stage(instance: InstanceFacts) -> StagedAssembly:
             closure,
         ),
         seal.escaping_link(parts),
-        seal.wrong_binaries(natives, platform, IMAGE_PYTHON),
         # Only a build on this machine can write its path: locked wheels come as they are.
         seal.staging_path(packages, str(dependencies.cache)),
+        seal.missing_workflows(workflows, (entry.path for entry in parts)),
+        seal.wrong_binaries(natives, platform, IMAGE_PYTHON),
         seal.too_much(parts),
     ):
         if problem is not None:
@@ -138,7 +148,7 @@ def stage(instance: InstanceFacts) -> StagedAssembly:
         kit_version=names.KIT_VERSION,
         instance=instance.name,
         workflows=sorted(workflows),
-        platform=platform if natives else "any",
+        platform=platform if natives else ANY_PLATFORM,
         python="{}.{}".format(*IMAGE_PYTHON),
     )
     text = json.dumps(manifest.model_dump(by_alias=True), sort_keys=True, indent=2) + "\n"
