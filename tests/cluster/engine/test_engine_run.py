@@ -1,0 +1,287 @@
+"""One run of the real engine: its errors, its folder, its end by force, and the Lease."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jr2.errors import StepFailed
+from jr2_infra import process_table
+from jr2_infra.derived import differences
+from jr2_infra.engine import minder
+from jr2_infra.lease import ConvergeLease, nonce_of
+from jr2_infra.resources import DynamicResource
+
+if TYPE_CHECKING:
+    from tests.cluster.engine.conftest import Cluster
+
+pytestmark = pytest.mark.cluster
+
+
+def test_the_words_of_the_api_are_one_readable_error(cluster: Cluster) -> None:
+    wanted = copy.deepcopy(cluster.objects)
+    service = next(obj for obj in wanted if obj["kind"] == "Service")
+    service["spec"]["ports"][0]["port"] = 99999
+
+    with pytest.raises(StepFailed) as caught:
+        cluster.engine(cluster.program(wanted))
+
+    text = str(caught.value)
+    assert text.startswith(f"cannot apply Service {cluster.namespace}/service: ")
+    assert "must be between 1 and 65535" in text
+    assert "\n" not in text
+    assert "Traceback" not in text
+
+
+def test_an_error_of_a_dynamic_provider_is_printed_as_it_was_written(cluster: Cluster) -> None:
+    step = DynamicResource(
+        name="preflight",
+        kind="ProviderPreflight",
+        inputs={"models": "some/model"},
+        derived=None,
+        component="part",
+    )
+
+    with pytest.raises(StepFailed) as caught:
+        cluster.engine(cluster.program(steps=[step]))
+
+    assert caught.value.printed == "error: this Kit cannot check a model yet: some/model"
+
+
+def test_a_step_that_stands_is_same_and_says_its_lines(cluster: Cluster) -> None:
+    step = DynamicResource(
+        name="preflight",
+        kind="ProviderPreflight",
+        inputs={"models": "some/model"},
+        derived={"models": "some/model"},
+        component="part",
+        unchanged=("preflight: stands",),
+    )
+    reporter = cluster.reporter()
+
+    result = cluster.engine(cluster.program(steps=[step]), reporter=reporter)
+
+    assert {outcome.operation for outcome in result.steps} == {"same"}
+    assert reporter.lines == ["part: reached", "preflight: stands"]
+
+
+def test_no_value_of_a_secret_is_in_the_folder_of_a_run(cluster: Cluster, tmp_path: Path) -> None:
+    """Read again and again while the engine creates and updates Secrets."""
+    wanted = copy.deepcopy(cluster.objects)
+    secret = next(obj for obj in wanted if obj["kind"] == "Secret")
+    secret["data"]["new"] = base64.b64encode(f"{cluster.canary}-new".encode()).decode()
+    wanted.append({**copy.deepcopy(secret), "metadata": {**secret["metadata"], "name": "second"}})
+    over, seen, files = threading.Event(), list[str](), set[str]()
+
+    def read_all() -> None:
+        while not over.is_set():
+            for path in (Path(top, name) for top, _, names in os.walk(tmp_path) for name in names):
+                try:
+                    content = b"" if path.is_symlink() else path.read_bytes()
+                except OSError:
+                    continue
+                files.add(path.name)
+                text = content.decode("utf-8", "replace")
+                seen.extend(
+                    f"{path}: {word}"
+                    for word in (cluster.canary, cluster.coded[:16])
+                    if word in text
+                )
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    try:
+        cluster.engine(cluster.program(wanted), folder_root=tmp_path)
+    finally:
+        over.set()
+        reader.join()
+
+    assert "engine-test.0123456789ab.json" in files
+    assert seen == []
+    assert list(tmp_path.iterdir()) == []
+    cluster.delete(wanted[-1])
+    cluster.change(cluster.named("Secret"), {"data": {"new": None}}, manager="jr2")
+
+
+RUN = """
+import json, sys
+from pathlib import Path
+from jr2_infra import kube
+from jr2_infra.engine.run import run_engine
+from jr2_infra.resources import Component, KubernetesResource, Program
+from jr2_infra.tooling import Tooling
+
+spec = json.loads(sys.stdin.read())
+
+class Reporter:
+    def line(self, text, *, code="line"): pass
+    def warning(self, text, *, code="warning"): pass
+    def progress(self, text): pass
+
+def started(session, start, mark):
+    print(json.dumps([session, start, mark]), flush=True)
+
+run_engine(
+    Program(
+        project="jr2", stack="engine-test.0123456789ab",
+        components=(Component(name="part", type="Part"),),
+        resources=tuple(
+            KubernetesResource(name=f"map-{at}", object=obj, component="part")
+            for at, obj in enumerate(spec["objects"])
+        ),
+    ),
+    {},
+    tooling=Tooling(**{name: Path(path) for name, path in spec["tooling"].items()}),
+    kubeconfig_text=kube.load_context(spec["context"]).kubeconfig_text(),
+    run_settings={}, reporter=Reporter(), started=started, folder_root=Path(spec["folder"]),
+)
+"""
+
+
+class Running:
+    """A command with an engine in the middle of its run."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.maps = [
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {
+                    "name": f"map-{at}",
+                    "namespace": cluster.namespace,
+                    "annotations": cluster.annotations,
+                },
+                "data": {"a": "b"},
+            }
+            for at in range(150)
+        ]
+        tooling = cluster.tooling
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(RUN)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        json.dump(
+            {
+                "objects": self.maps,
+                "context": cluster.context.name,
+                "folder": str(folder),
+                "tooling": {
+                    "pulumi": str(tooling.pulumi),
+                    "kubernetes_plugin": str(tooling.kubernetes_plugin),
+                    "kubectl": str(tooling.kubectl),
+                },
+            },
+            self.process.stdin,
+        )
+        self.process.stdin.close()
+        self.session, self.start, self.mark = json.loads(self.process.stdout.readline())
+        until = time.monotonic() + 60
+        # In the middle: minder, engine and plugin run, and some of the objects exist.
+        while len(minder.session_members(self.session)) < 3 or not cluster.get(self.maps[0]):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+
+    def members(self) -> list[int]:
+        return minder.session_members(self.session)
+
+    def end(self) -> None:
+        assert self.process.stdout is not None
+        self.process.kill()
+        self.process.stdout.close()
+        self.process.wait()
+        process_table.end_left_over(self.session, self.start, self.mark)
+
+
+def test_a_killed_run_leaves_no_process_and_its_folder_goes_unread(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """4a and 4e: kill -9 of the command in the middle; the next run adopts what is there."""
+    running = Running(cluster, tmp_path)
+    try:
+        running.process.send_signal(signal.SIGKILL)
+        until = time.monotonic() + 1.5
+        while running.members() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert running.members() == []
+        (left,) = tmp_path.iterdir()
+        (
+            left / "state" / ".pulumi" / "stacks" / "jr2" / "engine-test.0123456789ab.json"
+        ).write_text('{"version": 3, "checkpoint": {"half')
+    finally:
+        running.end()
+
+    objects = [cluster.named("Namespace"), *running.maps]
+    program, live = cluster.program(objects), cluster.live(objects)
+    existed = {key for key in live if key.kind == "ConfigMap"}
+    cluster.engine(program, live, folder_root=tmp_path)
+
+    assert existed
+    assert list(tmp_path.iterdir()) == []
+    after = cluster.live(objects)
+    assert differences(program, after) == []
+    for key in existed:
+        versions = [found[key]["metadata"]["resourceVersion"] for found in (live, after)]
+        assert versions[0] == versions[1]
+    cluster.http.request(
+        "DELETE",
+        f"/api/v1/namespaces/{cluster.namespace}/configmaps",
+        params={"labelSelector": "!engine-test"},
+    )
+
+
+def test_an_interrupt_ends_everything_within_two_seconds(cluster: Cluster, tmp_path: Path) -> None:
+    """4f."""
+    running = Running(cluster, tmp_path)
+    try:
+        began = time.monotonic()
+        running.process.send_signal(signal.SIGINT)
+        running.process.wait(timeout=10)
+        assert time.monotonic() - began < 2
+        assert running.members() == []
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        running.end()
+        cluster.http.request(
+            "DELETE",
+            f"/api/v1/namespaces/{cluster.namespace}/configmaps",
+            params={"labelSelector": "!engine-test"},
+        )
+
+
+def test_the_lease_on_a_real_server(cluster: Cluster) -> None:
+    """4b and 4g with the system's own clock."""
+    first = ConvergeLease(cluster.http, cluster.namespace)
+    with first.held(cluster.reporter()):
+        began = time.monotonic()
+        with pytest.raises(StepFailed, match="another `jr2 up` converges namespace"):
+            ConvergeLease(cluster.http, cluster.namespace).acquire(cluster.reporter())
+        assert time.monotonic() - began <= 5
+    assert nonce_of(cluster.http, cluster.namespace) is None
+
+    left = ConvergeLease(cluster.http, cluster.namespace)
+    left.acquire(cluster.reporter())
+    reporter, began = cluster.reporter(), time.monotonic()
+    second = ConvergeLease(cluster.http, cluster.namespace)
+    second.acquire(reporter)
+    assert time.monotonic() - began <= 6
+    assert len(reporter.lines) == 1
+    assert second.stamp.acquired > left.stamp.acquired > first.stamp.acquired
+    assert not left.renew()
+    second.release()
