@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import yaml
+
 from jr2.errors import Refusal, StepFailed
 
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
+
 from jr2.errors import StepFailed
 
 from . import private, processes

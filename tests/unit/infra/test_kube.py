@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+
 from jr2.errors import StepFailed
 from jr2_infra import kube, private
 
