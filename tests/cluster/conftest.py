@@ -225,3 +225,33 @@ def pulumi_must_not_run(tmp_path: Path) -> dict[str, str]:
     )
     script.chmod(0o755)
     return {"PATH": f"{folder}:{BIN}:{os.environ['PATH']}"}
+
+
+class HeldPublish:
+    """An environment in which a publish stands still until it is let go.
+
+    Its `kubectl` is the real one, but for `port-forward`, which waits for a file.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "go"
+        script = folder / "kubectl"
+        script.write_text(
+            "#!/bin/sh\n"
+            f'case "$*" in *port-forward*) while [ ! -e {self._file} ]; do sleep 0.1; done;; esac\n'
+            f'exec {tools.require("kubectl")} "$@"\n'
+        )
+        script.chmod(0o755)
+        self.environment = {"PATH": f"{folder}:{BIN}:{os.environ['PATH']}"}
+
+    def let_go(self) -> None:
+        """Let the publish go on."""
+        self._file.touch()
+
+
+@pytest.fixture
+def held_publish(tmp_path: Path) -> HeldPublish:
+    """A publish that stands still, so that a converge is surely in its middle."""
+    folder = tmp_path / "held"
+    folder.mkdir()
+    return HeldPublish(folder)

@@ -20,7 +20,7 @@ import pytest
 
 from jr2 import names
 
-from .conftest import CONTEXT, Instance, wait_for
+from .conftest import CONTEXT, HeldPublish, Instance, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
@@ -436,21 +436,21 @@ def until_said(child: subprocess.Popen[str], text: str) -> list[str]:
     pytest.fail(f"{text!r} was never said:\n{''.join(lines)}")
 
 
-def touch_role(instance: Instance) -> None:
-    """Give the engine something to do, with no pod that must restart."""
-    instance.kubectl(
-        "-n", NAME, "patch", "role", names.ORCHESTRATOR, "--type=json", "-p",
-        '[{"op":"replace","path":"/rules/0/verbs","value":["get"]}]',
-    )  # fmt: skip
+def edit_ping(instance: Instance) -> None:
+    """Give the next converge something to publish, and no pod to restart."""
+    workflow = instance.folder / "workflows" / "ping.py"
+    workflow.write_text(workflow.read_text() + "# edited\n")
 
 
 def test_a_killed_converge_is_taken_over(
-    instance: Instance, pulumi_must_not_run: dict[str, str]
+    instance: Instance, held_publish: HeldPublish, pulumi_must_not_run: dict[str, str]
 ) -> None:
     before = instance.pod_identity()
-    touch_role(instance)
-    child = instance.start("up", "--context", CONTEXT, "--yes")
-    until_said(child, "orchestrator: applying")
+    edit_ping(instance)
+    child = instance.start(
+        "up", "--context", CONTEXT, "--yes", environment=held_publish.environment
+    )
+    until_said(child, "orchestrator: verified")
     child.kill()
     child.communicate()
 
@@ -458,15 +458,19 @@ def test_a_killed_converge_is_taken_over(
 
     assert said.rstrip().splitlines()[-1] == "converged — `jr2 run <workflow>` when ready"
     assert f"(pid {child.pid}" in said
+    assert "assembly: publishing" in said
     assert instance.pod_identity() == before
     instance.up(environment=pulumi_must_not_run)
 
 
-def test_two_at_once(instance: Instance) -> None:
-    touch_role(instance)
-    first = instance.start("up", "--context", CONTEXT, "--yes")
-    until_said(first, "orchestrator: applying")
+def test_two_at_once(instance: Instance, held_publish: HeldPublish) -> None:
+    edit_ping(instance)
+    first = instance.start(
+        "up", "--context", CONTEXT, "--yes", environment=held_publish.environment
+    )
+    until_said(first, "orchestrator: verified")
     second = instance.jr2("up", "--context", CONTEXT, "--yes", code=1)
+    held_publish.let_go()
     _, err = first.communicate(timeout=120)
 
     assert first.returncode == 0, err
