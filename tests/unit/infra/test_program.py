@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.metadata
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pulumi
@@ -70,7 +72,17 @@ class Registered(pulumi_mocks.Mocks):  # type: ignore[misc]
 
 
 @pytest.fixture
-def registered() -> dict[str, Any]:
+def own_loop() -> Iterator[None]:
+    """A loop of the main thread, which the SDK asks for and which another test may have closed."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.fixture
+def registered(own_loop: None) -> dict[str, Any]:
     mocks = Registered()
     pulumi.runtime.set_mocks(mocks, project=PROGRAM.project, stack=PROGRAM.stack)
 
@@ -100,6 +112,7 @@ def test_data_of_a_secret_is_marked_as_secret(registered: dict[str, Any]) -> Non
     assert "Q0FOQVJZ" not in json.dumps(inputs)
 
 
+@pytest.mark.usefixtures("own_loop")
 def test_each_resource_is_a_child_of_its_part_and_waits_for_what_it_names(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
