@@ -71,14 +71,29 @@ class Registered(pulumi_mocks.Mocks):  # type: ignore[misc]
         raise AssertionError(args.token)
 
 
+class _Loops(asyncio.DefaultEventLoopPolicy):
+    """Remembers each loop that was made: the SDK makes them and closes none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[asyncio.AbstractEventLoop] = []
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        loop = super().new_event_loop()
+        self.made.append(loop)
+        return loop
+
+
 @pytest.fixture
 def own_loop() -> Iterator[None]:
     """A loop of the main thread, which the SDK asks for and which another test may have closed."""
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
+    before, loops = asyncio.get_event_loop_policy(), _Loops()
+    asyncio.set_event_loop_policy(loops)
+    loops.set_event_loop(loops.new_event_loop())
     yield
-    asyncio.set_event_loop(None)
-    loop.close()
+    for loop in loops.made:
+        loop.close()
+    asyncio.set_event_loop_policy(before)
 
 
 @pytest.fixture
