@@ -4,7 +4,8 @@ The Lease `jr2-converge` carries a random nonce and who holds it. Its holder ren
 seconds. Another run watches it for five seconds on its own clock: a Lease that moves has a living
 holder, and the run ends and names it; one that does not move is taken over. No clock of another
 machine is compared, and no process number counts. Every write is guarded by the resourceVersion
-that was read, so that of two runs that take it over one has it.
+that was read, so that of two runs that take it over one has it. A holder that cannot renew for
+those five seconds may have been taken over by now, and ends its engine itself.
 
 Source: design §5.2 (fencing), field case 4.
 """
@@ -30,13 +31,14 @@ from jr2.errors import StepFailed
 from jr2.wire import LeaseStamp
 
 from . import process_table
-from .engine import run_file
 
 if TYPE_CHECKING:
     from .report import Reporter
 
 RENEW_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 5.0
+RENEWAL_TIMEOUT: Final = 2.0
+"""Seconds that one renewal waits for the API server: a hung one must not use up the five."""
 _LOOK_SECONDS: Final = 0.25
 _TRIES: Final = 8
 _HOLDER: Final = "jr2.dev/lease-holder"
@@ -54,6 +56,9 @@ class Clock(Protocol):
     def sleep(self, seconds: float) -> None:
         """Wait."""
 
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait for an event, and say whether it came."""
+
 
 class SystemClock:
     """The clock of this machine."""
@@ -69,6 +74,10 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait for an event, and say whether it came."""
+        return event.wait(seconds)
 
 
 class Holder(BaseModel):
@@ -116,6 +125,11 @@ class _Seen:
     @property
     def nonce(self) -> str:
         return str(self.body.get("spec", {}).get("holderIdentity") or "")
+
+    @property
+    def beat(self) -> tuple[str, str]:
+        """What only a holder moves; a label that somebody else changes is no sign of life."""
+        return self.nonce, str(self.body.get("spec", {}).get("renewTime") or "")
 
     @property
     def acquired(self) -> datetime | None:
@@ -169,6 +183,8 @@ class ConvergeLease:
         self._acquired: datetime | None = None
         self._renewed = 0.0
         self._taken_by: str | None = None
+        self._lapsed = False
+        self._goes = False
         self.nonce = secrets.token_hex(16)
 
     @property
@@ -182,19 +198,15 @@ class ConvergeLease:
         assert self._acquired is not None
         return LeaseStamp(acquired=self._acquired, nonce=self.nonce)
 
-    def settings(self) -> dict[str, str]:
-        """Return what the dynamic providers are told, so that `engine.fence` can ask."""
-        return {run_file.LEASE_NAMESPACE: self._namespace, run_file.LEASE_NONCE: self.nonce}
-
     @contextlib.contextmanager
     def held(self, reporter: Reporter) -> Iterator[ConvergeLease]:
         """Hold the Lease for a while: acquire, renew in a thread, release.
 
-        When another run takes it over, the engine's processes are ended, and what the body raised
-        becomes an error that names that run.
+        When another run takes it over, or may have, the engine's processes are ended, and what the
+        body raised becomes an error that says so.
 
         Raises:
-            StepFailed: another run holds it, or took it over.
+            StepFailed: another run holds it or took it over, or it could not be renewed.
         """
         self.acquire(reporter)
         over = threading.Event()
@@ -203,7 +215,7 @@ class ConvergeLease:
         try:
             yield self
         except BaseException as error:
-            if self._taken_by is not None and isinstance(error, Exception):
+            if self._is_lost and isinstance(error, Exception):
                 raise self._lost() from error
             raise
         finally:
@@ -211,7 +223,7 @@ class ConvergeLease:
             renewing.join()
             with contextlib.suppress(httpx2.HTTPError, StepFailed):
                 self.release()
-        if self._taken_by is not None:
+        if self._is_lost:
             raise self._lost()
 
     def acquire(self, reporter: Reporter) -> None:
@@ -230,7 +242,9 @@ class ConvergeLease:
                 if self._take(seen):
                     return
                 continue
-            self._watch(seen, reporter)
+            seen = self._watch(seen, reporter)
+            if seen is None or not seen.nonce:
+                continue
             self._end_left_over(seen)
             if self._take(seen):
                 reporter.line(
@@ -262,59 +276,81 @@ class ConvergeLease:
             mark: what stands in the environment of each.
 
         Raises:
-            StepFailed: another run has the Lease by now.
+            StepFailed: another run has the Lease by now, or may have it.
         """
         with self._lock:
+            if self._lapsed:
+                raise self._lost()
             self._holder = self._holder.model_copy(
                 update={"session": session, "session_start": start, "mark": mark}
             )
             if not self._write_mine():
                 raise self._lost()
 
-    def still_ours(self) -> bool:
-        """Say whether this run may write: nobody took the Lease, and nobody can have taken it."""
-        recently = self._clock.monotonic() - self._renewed < WATCH_SECONDS
-        return self._mine is not None and self._taken_by is None and recently
+    def goes_with_its_namespace(self) -> None:
+        """Leave the Lease in the hands of this run, as its namespace is deleted in this moment.
+
+        It is neither renewed nor given back: nobody can take it over before the namespace takes no
+        new object any more, and that it is gone then is no loss.
+        """
+        with self._lock:
+            self._goes = True
 
     def release(self) -> None:
         """Give the Lease back; its time of acquisition stays, so that the next one is later."""
         with self._lock:
-            if self._mine is None or self._taken_by is not None:
+            if self._mine is None or self._taken_by is not None or self._goes:
                 return
             body = self._body("", self._mine)
             del body["metadata"]["annotations"]
             del body["spec"]["holderIdentity"]
-            self._put(body)
+            self._put(body, RENEWAL_TIMEOUT)
             self._mine = None
 
     def _keep_renewing(self, over: threading.Event) -> None:
-        while not over.wait(RENEW_SECONDS):
+        pause = RENEW_SECONDS
+        while not self._clock.wait(over, pause):
             try:
-                ours = self.renew()
+                ours, pause = self.renew(), RENEW_SECONDS
             except (httpx2.HTTPError, StepFailed):
-                # Not reached this time: the nonce decides when the server answers again.
-                continue
+                # Not reached this time: the nonce decides when the server answers again, unless a
+                # watcher can have taken the Lease over before that.
+                ours, pause = self._within(), _LOOK_SECONDS
             if not ours:
-                if self._holder.session is not None:
-                    process_table.end_left_over(
-                        self._holder.session, self._holder.session_start, self._holder.mark
-                    )
+                self._end_engine()
                 return
 
-    def _watch(self, seen: _Seen, reporter: Reporter) -> None:
-        """Look at a Lease for five seconds; return when it did not move."""
-        began = self._clock.monotonic()
+    def _within(self) -> bool:
+        """Say whether no watcher can have taken the Lease over yet."""
+        with self._lock:
+            self._lapsed = self._clock.monotonic() - self._renewed >= WATCH_SECONDS
+            return not self._lapsed
+
+    def _end_engine(self) -> None:
+        with self._lock:
+            holder = self._holder
+        if holder.session is not None:
+            process_table.end_left_over(holder.session, holder.session_start, holder.mark)
+
+    def _watch(self, seen: _Seen, reporter: Reporter) -> _Seen | None:
+        """Look at a Lease for five seconds; return it as it is when nobody renewed it.
+
+        Raises:
+            StepFailed: its holder lives.
+        """
+        began, now = self._clock.monotonic(), None
         try:
             while self._clock.monotonic() - began < WATCH_SECONDS:
                 reporter.progress(f"lease: held by {seen.who()} — watching whether it is renewed")
                 self._clock.sleep(_LOOK_SECONDS)
                 now = self._read()
-                if now is not None and now.version != seen.version and now.nonce:
+                if now is None or not now.nonce:
+                    break
+                if now.beat != seen.beat:
                     raise StepFailed(
                         f'another `jr2 up` converges namespace "{self._namespace}": {now.who()}'
                     )
-                if now is None or now.version != seen.version:
-                    return
+            return now
         finally:
             reporter.progress(None)
 
@@ -351,12 +387,16 @@ class ConvergeLease:
         for _ in range(_TRIES):
             if self._taken_by is not None:
                 return False
+            if self._goes:
+                return True
             asked = self._clock.monotonic()
-            found = self._put(self._body(self.nonce, self._mine))
+            left = max(WATCH_SECONDS - (asked - self._renewed), _LOOK_SECONDS)
+            timeout = min(RENEWAL_TIMEOUT, left)
+            found = self._put(self._body(self.nonce, self._mine), timeout)
             if found is not None:
                 self._mine, self._renewed = found, asked
                 return True
-            found = self._read()
+            found = self._read(timeout)
             if found is None or found.nonce != self.nonce:
                 self._taken_by = "a run that removed it" if found is None else found.who()
                 return False
@@ -391,17 +431,29 @@ class ConvergeLease:
             body["metadata"]["resourceVersion"] = seen.version
         return body
 
-    def _read(self) -> _Seen | None:
-        return _read(self._http, self._namespace)
+    def _read(self, timeout: float | None = None) -> _Seen | None:
+        return _read(self._http, self._namespace, timeout)
 
-    def _put(self, body: Mapping[str, Any]) -> _Seen | None:
+    def _put(self, body: Mapping[str, Any], timeout: float | None = None) -> _Seen | None:
         """Write if nobody wrote since; `None` when somebody did."""
-        response = self._http.put(_path(self._namespace, names.CONVERGE_LEASE), json=dict(body))
+        response = self._http.put(
+            _path(self._namespace, names.CONVERGE_LEASE), json=dict(body), **_timeout(timeout)
+        )
         if response.status_code in (404, 409):
             return None
         return _Seen(_checked(response))
 
+    @property
+    def _is_lost(self) -> bool:
+        return self._taken_by is not None or self._lapsed
+
     def _lost(self) -> StepFailed:
+        if self._taken_by is None:
+            return StepFailed(
+                f'the Lease {names.CONVERGE_LEASE} of namespace "{self._namespace}" could not be '
+                f"renewed for {WATCH_SECONDS:.0f}s, so another run may have it — run `jr2 up` "
+                "again when the API server answers"
+            )
         return StepFailed(
             f'another `jr2 up` took over the converge of namespace "{self._namespace}": '
             f"{self._taken_by}"
@@ -419,9 +471,14 @@ def nonce_of(http: httpx2.Client, namespace: str) -> str | None:
     return (seen.nonce or None) if seen is not None else None
 
 
-def _read(http: httpx2.Client, namespace: str) -> _Seen | None:
-    response = http.get(_path(namespace, names.CONVERGE_LEASE))
+def _read(http: httpx2.Client, namespace: str, timeout: float | None = None) -> _Seen | None:
+    response = http.get(_path(namespace, names.CONVERGE_LEASE), **_timeout(timeout))
     return None if response.status_code == 404 else _Seen(_checked(response))
+
+
+def _timeout(seconds: float | None) -> dict[str, Any]:
+    """Return the argument of a request for its seconds; without them the client's own hold."""
+    return {} if seconds is None else {"timeout": seconds}
 
 
 def _path(namespace: str, name: str | None = None) -> str:
