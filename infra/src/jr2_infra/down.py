@@ -10,9 +10,9 @@ Source: spec/converge.md §2.5 (down), design §5.2, field case 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -32,6 +32,7 @@ from .closed_list import (
 )
 from .facts import cluster as cluster_facts
 from .lease import ConvergeLease
+from .leases import held_leases
 from .report import Reporter
 from .rules import Place
 from .session import reach
@@ -115,31 +116,50 @@ def remove(
         check_others(place, cluster_facts.other_instances(api, place.namespace))
     if not yes and not reporter.confirm(question(place, all_=all_)):
         raise Aborted(rules.ABORTED)
-    if (found.get("status") or {}).get("phase") != "Terminating":
-        # The Lease goes with the namespace, so it is given back before that.
-        with ConvergeLease(http, place.namespace).held(reporter):
+    with held_leases(http, reporter) as leases:
+        own = None if _is_going(found) else leases.hold(place.namespace)
+        system = api.get(NAMESPACE.path(name=names.SYSTEM_NAMESPACE)) if all_ else None
+        # A namespace that goes already takes no Lease, and nobody writes in it any more.
+        shared = leases.hold_shared() if all_ and not _is_going(system or {}) else None
+        if all_ and not force:
+            # Another Instance may have come while the Lease was taken.
+            check_others(place, cluster_facts.other_instances(api, place.namespace))
+        if own is not None:
             for kind in (SANDBOX, REPO):
                 delete_all(api, kind, place.namespace)
             _delete(
                 api, ((kind, name, place.namespace) for kind, name in reversed(INSTANCE_OBJECTS))
             )
-    reporter.line(f"namespace: deleting {place.namespace}", code="namespace")
-    _delete(api, [(NAMESPACE, place.namespace, None)])
-    wait_until_gone(api, place, reporter)
-    if all_:
-        reporter.line("operator: removing it, its CRDs and the priority classes", code="operator")
-        _delete(
-            api,
-            [
-                *((kind, name, names.SYSTEM_NAMESPACE) for kind, name in reversed(SYSTEM_OBJECTS)),
-                *((kind, name, None) for kind, name in reversed(CLUSTER_OBJECTS)),
-            ],
-        )
-        wait_until_gone(
-            api,
-            Place(instance=place.instance, context=place.context, namespace=names.SYSTEM_NAMESPACE),
-            reporter,
-        )
+            own.goes_with_its_namespace()
+        reporter.line(f"namespace: deleting {place.namespace}", code="namespace")
+        _delete(api, [(NAMESPACE, place.namespace, None)])
+        wait_until_gone(api, place, reporter)
+        if all_:
+            _remove_shared(api, place, shared, reporter)
+
+
+def _remove_shared(api: Api, place: Place, lease: ConvergeLease | None, reporter: Reporter) -> None:
+    """Remove what the Instances share, `jr2-system` last, with the Lease that lies in it."""
+    reporter.line("operator: removing it, its CRDs and the priority classes", code="operator")
+    _delete(
+        api,
+        [
+            *((kind, name, names.SYSTEM_NAMESPACE) for kind, name in reversed(SYSTEM_OBJECTS)),
+            *((kind, name, None) for kind, name in reversed(CLUSTER_OBJECTS) if kind != NAMESPACE),
+        ],
+    )
+    if lease is not None:
+        lease.goes_with_its_namespace()
+    _delete(api, [(NAMESPACE, names.SYSTEM_NAMESPACE, None)])
+    wait_until_gone(
+        api,
+        Place(instance=place.instance, context=place.context, namespace=names.SYSTEM_NAMESPACE),
+        reporter,
+    )
+
+
+def _is_going(namespace: Mapping[str, Any]) -> bool:
+    return (namespace.get("status") or {}).get("phase") == "Terminating"
 
 
 def question(place: Place, *, all_: bool) -> str:

@@ -11,23 +11,22 @@ Source: seed 000 (What jr2 up does, steps 5–14), design §5.1 and §5.2, spec/
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
-from jr2 import names, rbac
+from jr2 import rbac
 from jr2.errors import Aborted, StepFailed
 
 from . import assembly, crds, kube, rules
 from .api import Api, ApiError
 from .closed_list import NAMESPACE
-from .components import images, operator, secrets
+from .components import images, secrets
 from .components.namespace import namespace as namespace_object
 from .facts import cluster as cluster_facts
 from .facts.cluster import Contact
@@ -35,7 +34,7 @@ from .facts.images import ImageFacts, read_images
 from .facts.instance import InstanceFacts
 from .graph import PUBLISH
 from .images.checkout import checkout_images
-from .lease import ConvergeLease
+from .leases import Leases, held_leases
 from .objects import Wants
 from .plan import ConvergePlan, make_plan
 from .report import Reporter, line_code
@@ -86,6 +85,28 @@ def reach(place: Place) -> kube.KubeContext:
         return kube.load_context(place.context)
     except kube.UnknownContext as error:
         raise kube.unreachable(place.context, error.printed) from error
+
+
+def plan_under(
+    leases: Leases, plan: ConvergePlan, plan_again: Callable[[], ConvergePlan]
+) -> ConvergePlan:
+    """Return a plan that was made while every Lease was held that its writes need.
+
+    Args:
+        leases: what is held: the Lease of the Instance's namespace.
+        plan: the plan that was made without a Lease.
+        plan_again: reads the cluster and plans.
+
+    Raises:
+        Jr2Error: another run holds `jr2-system`, or the plan refuses.
+    """
+    while True:
+        if plan.writes_shared and not leases.shares:
+            leases.hold_shared()
+        plan = plan_again()
+        # What the Instances share may differ only since the first look.
+        if leases.shares or not plan.writes_shared:
+            return plan
 
 
 class Session:
@@ -153,16 +174,20 @@ class Session:
         if plan.is_proved:
             self._say(plan.standing_lines())
             return
-        with self._lease(plan) as lease:
-            # What was read before the Lease may be what another run was about to change.
-            facts = cluster_facts.read_cluster(self._api, self._place.namespace)
-            node_images = self._node_images(refs)
-            plan = self._plan(wants, facts, contact, node_images)
+        with held_leases(self._http, self._reporter) as leases:
+            own = leases.hold(self._place.namespace)
+
+            def plan_again() -> ConvergePlan:
+                # What was read without a Lease may be what another run was about to change.
+                facts = cluster_facts.read_cluster(self._api, self._place.namespace)
+                return self._plan(wants, facts, contact, self._node_images(refs))
+
+            plan = plan_under(leases, plan, plan_again)
             self._say(plan.drift)
             if plan.is_proved:
                 self._say(plan.standing_lines())
                 return
-            self._engine(plan, lease, staged)
+            self._engine(plan, leases, own.stamp.header(), staged)
 
     def _first_contact(self, contact: Contact) -> None:
         """Steps 5 and 6: the version, who owns the namespace, and the question."""
@@ -278,23 +303,6 @@ class Session:
             minted=self._minted,
         )
 
-    @contextlib.contextmanager
-    def _lease(self, plan: ConvergePlan) -> Iterator[ConvergeLease]:
-        """Hold the Lease of the namespace, and that of `jr2-system` when shared objects differ."""
-        with contextlib.ExitStack() as held:
-            lease = ConvergeLease(self._http, self._place.namespace)
-            held.enter_context(lease.held(self._reporter))
-            if plan.writes_shared:
-                self._make(operator.system_namespace())
-                shared = ConvergeLease(self._http, names.SYSTEM_NAMESPACE)
-                held.enter_context(shared.held(self._reporter))
-            yield lease
-
-    def _make(self, obj: Mapping[str, Any]) -> None:
-        """Make `jr2-system` before the engine runs, since a Lease needs a place to be in."""
-        if self._api.get(NAMESPACE.path(name=obj["metadata"]["name"])) is None:
-            self._apply_namespace(obj)
-
     def _apply_namespace(self, obj: Mapping[str, Any]) -> None:
         try:
             self._api.apply(NAMESPACE, obj)
@@ -304,7 +312,7 @@ class Session:
             ) from error
 
     def _engine(
-        self, plan: ConvergePlan, lease: ConvergeLease, staged: assembly.StagedAssembly
+        self, plan: ConvergePlan, leases: Leases, stamp: str, staged: assembly.StagedAssembly
     ) -> None:
         """Hand the program to the engine, with what its providers need."""
         from .engine import run_file
@@ -323,9 +331,8 @@ class Session:
                 kubeconfig_text=self._context.kubeconfig_text(),
                 run_settings={
                     run_file.NAMESPACE: self._place.namespace,
-                    run_file.LEASE_NAMESPACE: lease.namespace,
-                    run_file.LEASE_NONCE: lease.nonce,
-                    surroundings.SETTING_LEASE: lease.stamp.header(),
+                    run_file.LEASES: run_file.leases_text(leases.nonces()),
+                    surroundings.SETTING_LEASE: stamp,
                     **surroundings.import_settings(self._tooling.local_import),
                     surroundings.SETTING_ARCHIVE: str(archive),
                     surroundings.SETTING_WORKFLOWS: ",".join(staged.manifest.workflows),
@@ -334,7 +341,7 @@ class Session:
                 },
                 reporter=self._reporter,
                 surplus=plan.surplus,
-                started=lease.record_engine,
+                started=leases.record_engine,
             )
 
     def _say(self, lines: tuple[str, ...]) -> None:

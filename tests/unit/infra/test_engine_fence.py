@@ -20,20 +20,19 @@ from jr2_infra.engine import fence, run_file
 
 
 class LeaseServer:
-    """An API server with one Lease in it."""
+    """An API server with the Leases of two namespaces in it."""
 
     def __init__(self) -> None:
-        self.nonce: str | None = None
+        self.nonces: dict[str, str | None] = {}
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                found = owner.nonce is not None and self.path.endswith(
-                    "/namespaces/demo/leases/jr2-converge"
-                )
+                parts = self.path.split("/")
+                found = parts[-1] == "jr2-converge" and parts[-3] in owner.nonces
                 lease = {
                     "metadata": {"resourceVersion": "1"},
-                    "spec": {"holderIdentity": owner.nonce},
+                    "spec": {"holderIdentity": owner.nonces.get(parts[-3])},
                 }
                 body = json.dumps(lease if found else {"message": "not found"}).encode()
                 self.send_response(200 if found else 404)
@@ -75,30 +74,58 @@ def run(server: LeaseServer, tmp_path: Path) -> dict[str, str]:
         run_file.KUBECONFIG: str(kubeconfig),
         run_file.WRAPPER_PID: str(os.getpid()),
         run_file.WRAPPER_START: process_table.start_of(os.getpid()) or "",
-        run_file.LEASE_NAMESPACE: "demo",
-        run_file.LEASE_NONCE: "mine",
+        run_file.LEASES: run_file.leases_text([("demo", "mine"), ("jr2-system", "shared")]),
     }
 
 
-def test_a_write_is_allowed_while_the_lease_is_ours(
+OURS: dict[str, str | None] = {"demo": "mine", "jr2-system": "shared"}
+
+
+def test_a_write_is_allowed_while_the_leases_are_ours(
     server: LeaseServer, run: dict[str, str]
 ) -> None:
-    server.nonce = "mine"
+    server.nonces = OURS
     fence.check(run)
 
 
-@pytest.mark.parametrize("nonce", ["another", None])
-def test_no_write_after_another_run_took_over(
-    server: LeaseServer, run: dict[str, str], nonce: str | None
+@pytest.mark.parametrize("namespace", list(OURS))
+@pytest.mark.parametrize("nonce", ["another", None, "gone"])
+def test_no_write_after_another_run_took_one_of_them_over(
+    server: LeaseServer, run: dict[str, str], namespace: str, nonce: str | None
 ) -> None:
-    server.nonce = nonce
+    server.nonces = {**OURS, namespace: nonce}
+    if nonce == "gone":
+        del server.nonces[namespace]
 
-    with pytest.raises(StepFailed, match="another `jr2 up` took over this converge"):
+    with pytest.raises(
+        StepFailed, match=f"another `jr2 up` took over the converge of {namespace};"
+    ):
+        fence.check(run)
+
+
+@pytest.mark.parametrize("leases", [None, "", "[]"])
+def test_no_write_by_a_run_that_took_no_lease(
+    server: LeaseServer, run: dict[str, str], leases: str | None
+) -> None:
+    server.nonces = OURS
+    del run[run_file.LEASES]
+    if leases is not None:
+        run[run_file.LEASES] = leases
+
+    with pytest.raises(StepFailed, match="started without a Lease; nothing is written"):
+        fence.check(run)
+
+
+def test_a_lease_without_a_nonce_is_nobodys(server: LeaseServer, run: dict[str, str]) -> None:
+    server.nonces = {"demo": ""}
+    run[run_file.LEASES] = run_file.leases_text([("demo", "")])
+
+    with pytest.raises(StepFailed, match="took over the converge of demo"):
         fence.check(run)
 
 
 def test_no_write_after_the_command_is_gone(server: LeaseServer, run: dict[str, str]) -> None:
-    server.nonce = "mine"
+    server.nonces = OURS
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as command:
         run[run_file.WRAPPER_PID] = str(command.pid)
         run[run_file.WRAPPER_START] = process_table.start_of(command.pid) or ""
@@ -112,7 +139,7 @@ def test_no_write_after_the_command_is_gone(server: LeaseServer, run: dict[str, 
 def test_a_process_that_came_by_the_commands_number_does_not_count(
     server: LeaseServer, run: dict[str, str]
 ) -> None:
-    server.nonce = "mine"
+    server.nonces = OURS
     run[run_file.WRAPPER_START] = "an earlier start"
 
     with pytest.raises(StepFailed, match="that started this step is gone"):

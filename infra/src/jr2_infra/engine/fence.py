@@ -1,8 +1,8 @@
-"""May this provider still write: its command lives, and the Lease is still its command's.
+"""May this provider still write: its command lives, and its Leases are still its command's.
 
 A provider asks before each external write. Its plugin is killed with its command, but between the
 death of a command and that of its plugin a write could happen; and a run of another host may have
-taken the Lease over.
+taken a Lease over: that of the Instance, or that of what the Instances share.
 
 Source: design §5.2 (fencing).
 """
@@ -26,16 +26,19 @@ def check(run: Mapping[str, str]) -> None:
         run: what the command told its providers.
 
     Raises:
-        StepFailed: the command is gone, or another run has the Lease.
+        StepFailed: the command is gone, it never took a Lease, or another run has one of them.
     """
     pid, start = run[run_file.WRAPPER_PID], run[run_file.WRAPPER_START]
     if not process_table.is_running(int(pid), start):
         raise StepFailed("the `jr2 up` that started this step is gone; nothing more is written")
-    nonce = run.get(run_file.LEASE_NONCE)
-    if not nonce:
-        return
+    leases = run_file.leases_of(run) if run.get(run_file.LEASES) else []
+    if not leases:
+        raise StepFailed("this step was started without a Lease; nothing is written")
     context = kube.load_context(None, {"KUBECONFIG": str(Path(run[run_file.KUBECONFIG]))})
     with context.http() as http:
-        held = nonce_of(http, run[run_file.LEASE_NAMESPACE])
-    if held != nonce:
-        raise StepFailed("another `jr2 up` took over this converge; nothing more is written here")
+        lost = [space for space, nonce in leases if not nonce or nonce_of(http, space) != nonce]
+    if lost:
+        raise StepFailed(
+            f"another `jr2 up` took over the converge of {', '.join(lost)}; nothing more is "
+            "written here"
+        )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +24,27 @@ WRAPPER_PID: Final = "wrapper_pid"
 WRAPPER_START: Final = "wrapper_start"
 """When the command's process was started, as `process_table.start_of` says it."""
 NAMESPACE: Final = "namespace"
-LEASE_NAMESPACE: Final = "lease_namespace"
-LEASE_NONCE: Final = "lease_nonce"
-"""The nonce of the converge Lease, which `engine.fence` compares before each write."""
+LEASES: Final = "leases"
+"""The namespaces of the Leases that this run holds, each with its nonce (`leases_text`);
+`engine.fence` asks for every one of them before each write."""
+
+
+def leases_text(leases: Iterable[tuple[str, str]]) -> str:
+    """Return what stands under `LEASES`.
+
+    Args:
+        leases: namespace and nonce of each Lease.
+    """
+    return json.dumps([list(pair) for pair in leases])
+
+
+def leases_of(run: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return namespace and nonce of each Lease that the run holds.
+
+    Raises:
+        KeyError: the run file does not say.
+    """
+    return [(str(namespace), str(nonce)) for namespace, nonce in json.loads(run[LEASES])]
 
 
 def write_run_file(path: Path, settings: Mapping[str, str]) -> None:

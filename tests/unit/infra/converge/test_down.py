@@ -187,6 +187,39 @@ def test_all_takes_the_shared_parts_after_the_namespace(server: Server, remove: 
     assert server.deleted[-1] == "/api/v1/namespaces/jr2-system"
 
 
+def test_all_holds_the_lease_of_what_it_removes(server: Server, remove: Remove) -> None:
+    """While a shared object goes, no `jr2 up` of another Instance can write one."""
+    lease = "/apis/coordination.k8s.io/v1/namespaces/jr2-system/leases/jr2-converge"
+    held: dict[str, bool] = {}
+
+    def watched(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE":
+            spec = server.objects.get(lease, {}).get("spec", {})
+            held[request.url.path] = bool(spec.get("holderIdentity"))
+        return server(request)
+
+    client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(watched))
+    down.remove(client, PLACE, all_=True, yes=True, force=False, reporter=Reporter())
+
+    assert set(held.values()) == {True}
+    assert {kind.path(name=name) for kind, name in CLUSTER_OBJECTS} <= held.keys()
+    assert not [path for path in server.objects if "/leases/" in path]
+
+
+def test_all_looks_for_other_instances_under_the_lease(server: Server) -> None:
+    """An Instance that came while the Lease was taken is not left without its operator."""
+
+    def arriving(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST" and "/jr2-system/leases" in request.url.path:
+            server.add("/api/v1/namespaces/second", labels={names.LABEL_INSTANCE: "second"})
+        return server(request)
+
+    client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(arriving))
+    with pytest.raises(Refusal, match=r'"second" \(namespace second\)'):
+        down.remove(client, PLACE, all_=True, yes=True, force=False, reporter=Reporter())
+    assert server.deleted == []
+
+
 def test_all_names_the_other_instances_and_needs_force(server: Server, remove: Remove) -> None:
     server.add("/api/v1/namespaces/second", labels={names.LABEL_INSTANCE: "second"})
     with pytest.raises(Refusal) as caught:
