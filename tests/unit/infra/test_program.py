@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import importlib.metadata
 import json
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,6 +96,10 @@ def own_loop() -> Iterator[None]:
     for loop in loops.made:
         loop.close()
     asyncio.set_event_loop_policy(before)
+    with warnings.catch_warnings():
+        # Outputs that nobody awaits are the SDK's way; they must not be told of a later test.
+        warnings.simplefilter("ignore")
+        gc.collect()
 
 
 @pytest.fixture
