@@ -112,8 +112,10 @@ def _unknown(word: str) -> str:
 def _fill_environment(root: Path, out: Output) -> None:
     """Fill the environment from `.env`, and say by name what was filled."""
     from jr2 import names
+    from jr2_infra import inherited
 
     filled = env_file.fill(root / names.ENV_FILE)
+    inherited.withhold(filled.names)
     for warning in filled.warnings:
         out.warning(f"warning: {names.ENV_FILE}: {warning}")
     if filled.kept:

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from jr2_infra import inherited
+
 _PR_SET_PDEATHSIG = 1
 _GRACE = 1.0
 """Seconds that a program has to end by itself."""
@@ -30,14 +32,14 @@ def start(
 
     Args:
         argv: the program and its arguments.
-        env: the whole environment; `None` hands over ours.
+        env: the whole environment; `None` hands over ours without what `.env` filled.
 
     Raises:
         OSError: it cannot be started.
     """
     process = subprocess.Popen(
         [str(part) for part in argv],
-        env=None if env is None else dict(env),
+        env=inherited.environment() if env is None else dict(env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

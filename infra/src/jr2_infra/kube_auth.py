@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import ssl
 import threading
 import urllib.parse
@@ -24,7 +23,7 @@ import httpx2
 
 from jr2.errors import StepFailed
 
-from . import private, processes
+from . import inherited, private, processes
 from .kube import read_file
 
 if TYPE_CHECKING:
@@ -180,7 +179,7 @@ def _from_plugin(context: KubeContext, plugin: Mapping[str, Any]) -> _Credential
         }
     info = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
     added = {str(item["name"]): str(item["value"]) for item in plugin.get("env") or []}
-    env = {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+    env = {**inherited.environment(), **added, "KUBERNETES_EXEC_INFO": json.dumps(info)}
     argv = [command, *(str(argument) for argument in plugin.get("args") or [])]
     try:
         done = processes.run(argv, env=env, timeout=_EXEC_SECONDS)

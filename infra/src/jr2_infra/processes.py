@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import inherited
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -43,7 +45,7 @@ def run(
 
     Args:
         argv: the program and its arguments.
-        env: the whole environment; `None` hands over ours.
+        env: the whole environment; `None` hands over ours without what `.env` filled.
         cwd: the folder it runs in.
         stdin: text for its standard input; `None` closes it.
         timeout: seconds; the program is killed when they have passed.
@@ -54,7 +56,7 @@ def run(
     """
     done = subprocess.run(
         [str(part) for part in argv],
-        env=None if env is None else dict(env),
+        env=inherited.environment() if env is None else dict(env),
         cwd=cwd,
         input=stdin,
         stdin=subprocess.DEVNULL if stdin is None else None,
@@ -78,7 +80,7 @@ def start(
     """Start a program whose output the caller reads; both streams come through one pipe each."""
     return subprocess.Popen(
         [str(part) for part in argv],
-        env=None if env is None else dict(env),
+        env=inherited.environment() if env is None else dict(env),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -7,17 +7,25 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from jr2_infra import inherited
 from jr2_infra.derived import Sealer
 from jr2_infra.engine.environment import RunPaths, environment, write_files
 from jr2_infra.resources import Program
 from jr2_infra.tooling import Tooling
 
 PROGRAM = Program(project="jr2", stack="demo.0123456789ab", components=())
+
+
+@pytest.fixture(autouse=True)
+def nothing_withheld() -> Iterator[None]:
+    yield
+    inherited.withhold([])
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +98,8 @@ def test_the_environment_is_ours(paths: RunPaths, sealer: Sealer) -> None:
     assert found["KUBECONFIG"] == str(paths.kubeconfig)
     assert found["PULUMI_BACKEND_URL"] == f"file://{paths.state}"
     assert found["PULUMI_CONFIG_PASSPHRASE"] == sealer.passphrase
+    inherited.withhold(["AWS_PROFILE"])
+    assert "AWS_PROFILE" not in environment(paths, sealer, person)
     for name in (
         "PULUMI_SKIP_UPDATE_CHECK",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION",

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import yaml
 
+from .. import inherited
 from ..derived.sealing import Sealer
 from ..derived.urns import KUBERNETES_VERSION
 from ..resources import Program
@@ -112,13 +113,15 @@ def write_files(
 
 
 def environment(
-    paths: RunPaths, sealer: Sealer, inherited: Mapping[str, str] = os.environ
+    paths: RunPaths, sealer: Sealer, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
     """Return the whole environment of the engine and its plugins.
 
-    What a person exports stays, since an `exec` user of the kubeconfig may need it.
+    What a person exports stays, since an `exec` user of the kubeconfig may need it; what `.env`
+    filled does not.
     """
-    kept = {name: value for name, value in inherited.items() if not name.startswith(_FOREIGN)}
+    ours = inherited.environment(environ)
+    kept = {name: value for name, value in ours.items() if not name.startswith(_FOREIGN)}
     return {
         **kept,
         "KUBECONFIG": str(paths.kubeconfig),
