@@ -42,6 +42,8 @@ from jr2_runtime.orchestrator.store import Store
 INSTANCE_TOKEN = "instance-token"
 PUBLISH_TOKEN = "publish-token"
 START = 1_800_000_000_000
+LEASE = "2026-01-01T00:00:00.000000Z unit"
+"""What a publish carries when a test does not say another one."""
 
 
 class FakeClock:
@@ -226,7 +228,7 @@ class Bench:
         return await self.client.put(
             f"/assemblies/{hash_}",
             content=archive,
-            headers={**self.bearer(PUBLISH_TOKEN), **headers},
+            headers={**self.bearer(PUBLISH_TOKEN), names.HEADER_LEASE: LEASE, **headers},
         )
 
     async def post(self, path: str, body: Any = None) -> httpx2.Response:

@@ -11,7 +11,7 @@ import pytest
 
 from jr2 import frames, host_wire, names
 from jr2_runtime.orchestrator.engine.transition import after_step
-from jr2_runtime.orchestrator.store import Run
+from jr2_runtime.orchestrator.store import Run, StoreError
 
 pytestmark = pytest.mark.anyio
 
@@ -102,6 +102,49 @@ async def test_a_task_in_flight_is_asked_again_after_a_restart_under_its_key(
     async with rig.open_bench(short_folder) as bench:
         await bench.start("gate")
         assert bench.worker.tasks.empty()
+
+
+def count(request: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes] | None:
+    """Answer a step as a Machine that stays where it is and counts whatever it hears."""
+    if request["op"] != "step":
+        return None
+    seen = [*json.loads(body)["seen"], request["event"]]
+    gate = {"gate": "review", "id": "g-1", "path": ["review"], "accepts": [], "meta": None}
+    view = {"status": "active", "value": "counting", "context": {"seen": seen}, "gates": [gate]}
+    snapshot = json.dumps({"state": "counting", "seen": seen}).encode()
+    return {"kind": "stepped", "view": view, "commands": []}, snapshot
+
+
+async def test_a_result_whose_commit_was_not_heard_of_is_applied_once(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The disk has it and says that it has not: the engine delivers the same key again."""
+    bench.worker.answer = count
+    run = await bench.start("task")
+    request, writer = await take_task(bench)
+    write, unheard = bench.store.write, 1
+
+    async def commit_and_fail(job: Any, **given: Any) -> Any:
+        nonlocal unheard
+        done = await write(job, **given)
+        if unheard:
+            unheard -= 1
+            raise StoreError("the answer of the disk was lost")
+        return done
+
+    monkeypatch.setattr(bench.store, "write", commit_and_fail)
+    reply(writer, request, kind="task_done", key="k1", output=1)
+
+    def steps() -> list[str]:
+        return [each["event"]["kind"] for each in bench.worker.asked if each["op"] == "step"]
+
+    await bench.eventually(lambda: steps() == ["task_done", "task_done"])
+    assert "the event of a task or a timer is tried again" in caplog.messages
+    # Whatever is posted now comes after the second delivery.
+    posted = await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})
+    assert posted.status_code == 200
+    seen = [each["kind"] for each in (await bench.status(run))["context"]["seen"]]
+    assert seen == ["task_done", "gate"]
 
 
 async def test_a_result_that_is_too_large_fails_its_task(bench: Any) -> None:

@@ -6,7 +6,9 @@ import asyncio
 import json
 import logging
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from jr2_runtime.orchestrator import logs, program, server
 from jr2_runtime.orchestrator.api.auth import BadValues, Digests, principal, read_digests
 from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.settings import read_settings
+from jr2_runtime.orchestrator.store import Ballast, Store, StoreError
 
 
 def test_the_defaults_are_those_of_the_image() -> None:
@@ -115,3 +118,58 @@ def test_a_lease_stamp_comes_back_as_it_went() -> None:
     stamp = LeaseStamp.parse(text)
     assert stamp.header() == text
     assert LeaseStamp.parse("2026-11-30T01:00:00.000001+01:00 abc-DEF_1") == stamp
+
+
+def test_a_sweep_that_fails_says_why_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(program, "_SWEEP_SECONDS", 0)
+
+    async def sweep() -> int:
+        store = Store(tmp_path / "state.db")
+        tries = 0
+
+        async def fail(job: Callable[[Any], Any], *, frees_room: bool = False) -> Any:
+            nonlocal tries
+            tries += 1
+            if tries == 3:
+                raise asyncio.CancelledError
+            raise StoreError("the disk is full")
+
+        monkeypatch.setattr(store, "write", fail)
+        with pytest.raises(asyncio.CancelledError):
+            await program._sweep_hourly(store, WallClock())
+        store.close()
+        return tries
+
+    assert asyncio.run(sweep()) == 3
+    assert [(each.message, vars(each)["reason"]) for each in caplog.records] == [
+        ("settled runs were not removed", "StoreError: the disk is full")
+    ] * 2
+
+
+def test_a_ballast_that_cannot_be_looked_at_fails_the_write_and_not_those_after_it(
+    tmp_path: Path,
+) -> None:
+    class Broken(Ballast):
+        """Its volume does not answer, once."""
+
+        asked = 0
+
+        def is_out(self) -> bool:
+            self.asked += 1
+            if self.asked == 1:
+                raise OSError(5, "Input/output error")
+            return False
+
+    async def write() -> int:
+        store = Store(tmp_path / "state.db", Broken(tmp_path / "ballast"))
+        try:
+            async with asyncio.timeout(10):
+                with pytest.raises(StoreError, match="Input/output error"):
+                    await store.write(lambda db: None)
+                return await store.write(lambda db: 7)
+        finally:
+            store.close()
+
+    assert asyncio.run(write()) == 7

@@ -14,8 +14,11 @@ import pytest
 
 from jr2 import names
 from jr2.wire import LeaseStamp
+from jr2_runtime.orchestrator.assemblies import publish
 from jr2_runtime.orchestrator.assemblies.archive import Limits
 from jr2_runtime.orchestrator.host import process
+from jr2_runtime.orchestrator.store import StoreError
+from jr2_runtime.orchestrator.store import assemblies as rows
 
 pytestmark = pytest.mark.anyio
 
@@ -132,6 +135,77 @@ async def test_an_older_lease_is_refused_and_the_holder_goes_on(bench: Any, rig:
     assert (await bench.publish(rig.assembly("b"), **{"X-JR2-Lease": new})).status_code == 201
 
 
+async def test_a_publish_without_the_lease_is_refused_before_it_is_read(
+    bench: Any, rig: Any
+) -> None:
+    hash_, _ = rig.assembly("x")
+    read = False
+
+    async def content() -> AsyncIterator[bytes]:
+        nonlocal read
+        read = True
+        yield b""
+
+    answer = await bench.client.put(
+        f"/assemblies/{hash_}", content=content(), headers=bench.bearer(rig.PUBLISH_TOKEN)
+    )
+    await refused(bench, answer, 400, "a publish carries the converge Lease (X-JR2-Lease)")
+    assert not read
+
+
+async def test_an_older_assembly_goes_when_the_store_takes_it_later(
+    bench: Any, rig: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(publish, "FIRST_PAUSE", 0.001)
+    run = await bench.start("gate")
+    before = bench.registry.hash
+    made = rig.assembly("second")
+    assert (await bench.publish(made)).status_code == 201
+    assert left(bench) == {before, made[0]}
+    write, failing = bench.store.write, 2
+
+    async def fail(job: Any, **given: Any) -> Any:
+        nonlocal failing
+        if job is rows.release and failing:
+            failing -= 1
+            raise StoreError("the disk is full")
+        return await write(job, **given)
+
+    monkeypatch.setattr(bench.store, "write", fail)
+    assert (await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})).is_success
+
+    await bench.eventually(lambda: left(bench) == {made[0]})
+    assert failing == 0
+    said = [each for each in caplog.records if "could not be looked for" in each.message]
+    assert [vars(each)["reason"] for each in said] == ["StoreError: the disk is full"] * 2
+
+
+async def test_a_folder_that_stays_is_tried_again_and_changes_no_answer(
+    bench: Any, rig: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(publish, "FIRST_PAUSE", 0.001)
+    before = bench.registry.hash
+    remove, failing = bench.folders.remove, 2
+
+    def fail(hash_: str) -> None:
+        nonlocal failing
+        if failing:
+            failing -= 1
+            raise OSError(5, "Input/output error")
+        remove(hash_)
+
+    monkeypatch.setattr(bench.folders, "remove", fail)
+    made = rig.assembly("second")
+    assert (await bench.publish(made)).status_code == 201
+    assert bench.registry.hash == made[0]
+
+    await bench.eventually(lambda: left(bench) == {made[0]})
+    assert failing == 0
+    said = [each for each in caplog.records if "was not removed" in each.message]
+    assert [vars(each)["assembly"] for each in said] == [before[:12]] * 2
+    await bench.start("gate")
+
+
 async def test_a_sender_that_goes_away_leaves_nothing(bench: Any, rig: Any) -> None:
     hash_, archive = rig.assembly("x")
 
@@ -140,7 +214,7 @@ async def test_a_sender_that_goes_away_leaves_nothing(bench: Any, rig: Any) -> N
         raise OSError("the sender is gone")
 
     with pytest.raises(OSError, match="gone"):
-        await bench.services.publisher.publish(hash_, content(), None, None)
+        await bench.services.publisher.publish(hash_, content(), None, LeaseStamp.parse(rig.LEASE))
     assert left(bench) == {bench.registry.hash}
 
 
@@ -157,7 +231,7 @@ async def test_limits_are_checked_before_anything_is_unpacked(short_folder: Path
             answer = await bench.client.put(
                 f"/assemblies/{'2' * 64}",
                 content=content,
-                headers=bench.bearer(rig.PUBLISH_TOKEN),
+                headers={**bench.bearer(rig.PUBLISH_TOKEN), names.HEADER_LEASE: rig.LEASE},
             )
             await refused(bench, answer, 413, "the archive is larger than 4000 bytes")
         many = rig.archive_of({f"instance/{n}.py": b"" for n in range(3)})
@@ -172,8 +246,6 @@ async def test_limits_are_checked_before_anything_is_unpacked(short_folder: Path
 async def test_a_worker_that_is_away_is_503(
     bench: Any, rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jr2_runtime.orchestrator.assemblies import publish
-
     monkeypatch.setattr(publish, "WORKER_DEADLINE", 0.3)
     monkeypatch.setattr(process, "FIRST_PAUSE", 0.01)
     bench.worker.leave()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from jr2.rbac import ORCHESTRATOR_RULES
+from jr2_runtime import orchestrator
 from jr2_runtime.orchestrator import watch
 from jr2_runtime.orchestrator.watch import Cluster, Watches
 
@@ -171,6 +174,68 @@ async def test_a_server_that_is_away_is_asked_again_and_what_was_known_stays(rig
     assert rig.watches.digests().images == sha("1")
     rig.server.fail = False
     await rig.watched("jr2-images")
+
+
+Right = tuple[str, str, str, str | None]
+"""Verb, API group, resource, and the one name it is for."""
+_RESOURCE = re.compile(
+    r"/(?:api|apis/(?P<group>[^/]+))/[^/]+(?:/namespaces/[^/]+)?/(?P<resource>[^/]+)(?P<rest>/.*)?"
+)
+_WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def right(request: httpx2.Request) -> Right:
+    """Return what the API server asks RBAC for before it answers a request."""
+    parts = _RESOURCE.fullmatch(request.url.path)
+    assert parts is not None, request.url.path
+    rest: str = parts["rest"] or ""
+    name, _, below = rest.removeprefix("/").partition("/")
+    selected = request.url.params.get("fieldSelector", "").removeprefix("metadata.name=")
+    if request.method == "GET" and name:
+        verb = "get"
+    elif request.method == "GET":
+        verb = "watch" if request.url.params.get("watch") == "true" else "list"
+    else:
+        verb = _WRITES[request.method]
+    resource: str = parts["resource"] + (f"/{below}" if below else "")
+    return verb, parts["group"] or "", resource, name or selected or None
+
+
+async def test_what_is_asked_is_granted_and_what_is_granted_is_asked(rig: Rig) -> None:
+    granted: set[Right] = {
+        (verb, group, resource, name)
+        for rule in ORCHESTRATOR_RULES
+        for verb in rule.verbs
+        for group in rule.groups
+        for resource in rule.resources
+        for name in rule.resource_names or (None,)
+    }
+    for name in ("jr2-images", "jr2-held"):
+        await rig.watched(name)
+        # Whatever can happen to a watch: it ends, it is too old, the server is away.
+        rig.server.say(name, "BOOKMARK", {"metadata": {"resourceVersion": "140"}})
+        rig.server.end(name)
+        await rig.watched(name)
+        rig.server.say(name, "ERROR", {"code": 410, "message": "too old"})
+        await rig.eventually(lambda name=name: rig.server.lists[name] == 2)
+    asked = {right(request) for request in rig.server.requests}
+
+    assert asked - granted == set(), "asked and not granted"
+    assert granted - asked == set(), "granted and never asked"
+
+
+def test_the_watch_alone_asks_the_api_server() -> None:
+    """So what the rig above sees is everything that the Orchestrator asks."""
+    package = Path(str(orchestrator.__file__)).parent
+    clients = re.compile(
+        r"^\s*(?:import|from) (?:httpx2?|lightkube|urllib|http\.client|aiohttp)", re.M
+    )
+    found = {
+        str(file.relative_to(package))
+        for file in package.rglob("*.py")
+        if clients.search(file.read_text())
+    }
+    assert found == {"watch.py"}
 
 
 def test_outside_of_a_cluster_nothing_is_watched(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Source: spec/runtime.md §1.1, design §4.3 and §4.4.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import functools
 import logging
@@ -166,8 +165,15 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
 
 async def _sweep_hourly(store: Store, clock: Clock) -> None:
     while True:
-        with contextlib.suppress(Exception):
+        try:
             swept = await store.write(lambda db: run_rows.sweep(db, clock.now()), frees_room=True)
+        except Exception as failed:
+            # The root of this loop: the next hour is another try.
+            log.warning(
+                "settled runs were not removed",
+                extra={"reason": f"{type(failed).__name__}: {failed}"},
+            )
+        else:
             if swept:
                 log.info("settled runs were removed", extra={"runs": swept})
         await asyncio.sleep(_SWEEP_SECONDS)

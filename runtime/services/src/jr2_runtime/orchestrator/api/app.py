@@ -266,10 +266,10 @@ def _publish_only(services: Services) -> APIRouter:
     return router
 
 
-def _stamp(request: Request) -> LeaseStamp | None:
+def _stamp(request: Request) -> LeaseStamp:
     text = request.headers.get(names.HEADER_LEASE)
     if text is None:
-        return None
+        raise ApiError(400, f"a publish carries the converge Lease ({names.HEADER_LEASE})")
     try:
         return LeaseStamp.parse(text)
     except ValueError as bad:

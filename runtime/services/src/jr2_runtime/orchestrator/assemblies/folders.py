@@ -8,6 +8,7 @@ a kill at any moment leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import shutil
@@ -20,6 +21,8 @@ from jr2 import names
 
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 INCOMING: Final = "incoming"
+
+log = logging.getLogger("jr2.publish")
 
 
 class Folders:
@@ -63,6 +66,16 @@ class Folders:
         place.mkdir(mode=0o700)
         return place
 
+    def discard(self, place: Path) -> None:
+        """Remove a folder that was received into; the next start removes what stays of it."""
+        try:
+            remove_tree(place)
+        except OSError as failed:
+            log.warning(
+                "a received folder was not removed",
+                extra={"folder": str(place), "reason": str(failed)},
+            )
+
     def free(self) -> int:
         """Return how many bytes the volume has left for us."""
         facts = os.statvfs(self._incoming)
@@ -91,3 +104,6 @@ def remove_tree(place: Path) -> None:
     with contextlib.suppress(FileNotFoundError):
         place.rename(hidden)
         shutil.rmtree(hidden, ignore_errors=True)
+        if hidden.exists():
+            # The next start removes them.
+            log.warning("files of a removed folder are left", extra={"folder": str(hidden)})

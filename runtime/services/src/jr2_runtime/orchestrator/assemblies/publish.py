@@ -1,8 +1,9 @@
 """Publish an Assembly: receive, check, load, and make it current by one commit.
 
 The Assembly that was current stays current until that commit, and a refused publish leaves no file
-behind. Whoever held the converge Lease before another one published is refused. Publishes are
-taken one at a time; receiving is not, so a slow sender blocks nobody.
+behind. A publish carries the stamp of the converge Lease, and whoever held the Lease before another
+one published is refused. Publishes are taken one at a time; receiving is not, so a slow sender
+blocks nobody. A folder that cannot be removed changes no answer: it is tried again.
 
 Codes: 201 current now, 200 already current, 400 the content is not that of the hash, 409 another
 Kit version or an older Lease, 413 too large, 422 it does not load (with the problems), 503 the
@@ -14,7 +15,6 @@ Source: design §5.5, spec/runtime.md §1.13.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import logging
 import sqlite3
@@ -37,11 +37,14 @@ from ..host.process import Problem
 from ..store import Assembly, Run, Stale, Store
 from ..store import assemblies as rows
 from .archive import SPARE_BYTES, ArchiveRefused, Limits, survey, unpack
-from .folders import Folders, remove_tree
+from .folders import Folders
 
 WORKER_DEADLINE: Final = 90.0
 """Seconds in which the worker must have loaded it, or said why not."""
 LARGEST_MANIFEST: Final = 256 * 2**10
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+"""Seconds between two tries to remove an older Assembly."""
 
 log = logging.getLogger("jr2.publish")
 
@@ -94,13 +97,15 @@ class Publisher:
         self._largest = largest_archive
         self._limits = limits or Limits()
         self._one = asyncio.Lock()
+        self._leaving: set[str] = set()
+        """Hashes that no row names any more and whose folder is still there."""
 
     async def publish(
         self,
         hash_: str,
         content: AsyncIterator[bytes],
         length: int | None,
-        stamp: LeaseStamp | None,
+        stamp: LeaseStamp,
     ) -> Outcome:
         """Take one publish.
 
@@ -114,8 +119,7 @@ class Publisher:
             PublishError: with the code and the problems.
             StoreError: it could not be recorded.
         """
-        if stamp is not None:
-            await self._check_lease(stamp)
+        await self._check_lease(stamp)
         if hash_ in {each.hash for each in await self._store.read(rows.held)}:
             async with self._one:
                 return await self._make_current(hash_, None, stamp)
@@ -127,7 +131,7 @@ class Publisher:
             async with self._one:
                 return await self._make_current(hash_, tree, stamp)
         finally:
-            await asyncio.to_thread(remove_tree, place)
+            await asyncio.to_thread(self._folders.discard, place)
 
     async def _check_lease(self, stamp: LeaseStamp) -> None:
         try:
@@ -195,15 +199,12 @@ class Publisher:
         )
 
     # --- load and commit --------------------------------------------------------------------------
-    async def _make_current(
-        self, hash_: str, tree: Path | None, stamp: LeaseStamp | None
-    ) -> Outcome:
+    async def _make_current(self, hash_: str, tree: Path | None, stamp: LeaseStamp) -> Outcome:
         """Load the Assembly and make it current; with a tree, put that at its place first."""
         held = {each.hash: each for each in await self._store.read(rows.held)}
         before = self._registry.hash
         if hash_ == before and hash_ in held:
-            if stamp is not None:
-                await self._record_lease(stamp)
+            await self._record_lease(stamp)
             workflows = json.loads(held[hash_].workflows)
             return Outcome(code=200, workflows=[each["name"] for each in workflows])
         kept = False
@@ -211,6 +212,7 @@ class Publisher:
             if hash_ not in held:
                 if tree is None:
                     raise PublishError(409, "the Assembly was released just now; publish it again")
+                self._leaving.discard(hash_)
                 await asyncio.to_thread(self._folders.place, tree, hash_)
             manifest = await asyncio.to_thread(self._check_manifest, self._folders.of(hash_))
             loaded = await self._load(hash_, manifest)
@@ -230,8 +232,7 @@ class Publisher:
                 kept = finishing.done() is False or finishing.exception() is None
         finally:
             if not kept and hash_ not in held:
-                self._engine.assembly_gone(hash_)
-                await asyncio.to_thread(self._folders.remove, hash_)
+                await self._remove([hash_])
         workflow_names = sorted(each.name for each in loaded.workflows)
         log.info(
             "an Assembly is current",
@@ -266,12 +267,11 @@ class Publisher:
         except Stale as stale:
             raise PublishError(409, str(stale)) from stale
 
-    async def _commit(self, assembly: Assembly, stamp: LeaseStamp | None) -> None:
+    async def _commit(self, assembly: Assembly, stamp: LeaseStamp) -> None:
         now = self._clock.now()
 
         def job(db: sqlite3.Connection) -> tuple[list[Run], list[str]]:
-            if stamp is not None:
-                rows.record_lease(db, stamp)
+            rows.record_lease(db, stamp)
             rows.make_current(db, assembly, now)
             drifted = rows.drift_others(db, self._registry.kit_version, now)
             return drifted, rows.release(db)
@@ -288,18 +288,48 @@ class Publisher:
 
     # --- release ----------------------------------------------------------------------------------
     async def watch_releases(self) -> None:
-        """Remove each older Assembly when its last live run has settled; until cancelled."""
+        """Remove each older Assembly when its last live run has settled; until cancelled.
+
+        What the store or the volume did not take is logged, and tried again after a pause.
+        """
+        pause = FIRST_PAUSE
         while True:
             await self._engine.released.wait()
             self._engine.released.clear()
-            with contextlib.suppress(Exception):
+            try:
                 async with self._one:
                     await self._remove(await self._store.write(rows.release, frees_room=True))
+            except Exception as failed:
+                # The root of this loop: were it to end, older Assemblies would stay for ever.
+                log.warning(
+                    "the older Assemblies could not be looked for",
+                    extra={"reason": f"{type(failed).__name__}: {failed}"},
+                )
+                self._engine.released.set()
+            if self._engine.released.is_set():
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            else:
+                pause = FIRST_PAUSE
 
     async def _remove(self, released: list[str]) -> None:
+        """Remove what no row names; what the volume keeps is left to `watch_releases`."""
         for hash_ in released:
             self._engine.assembly_gone(hash_)
-            await asyncio.to_thread(self._folders.remove, hash_)
+            self._leaving.add(hash_)
+        for hash_ in sorted(self._leaving):
+            if hash_ not in self._leaving:
+                continue  # it was published again meanwhile
+            try:
+                await asyncio.to_thread(self._folders.remove, hash_)
+            except OSError as failed:
+                log.warning(
+                    "the folder of an Assembly was not removed",
+                    extra={"assembly": hash_[:12], "reason": str(failed)},
+                )
+                self._engine.released.set()
+                continue
+            self._leaving.discard(hash_)
             log.info("an Assembly is gone", extra={"assembly": hash_[:12]})
 
 

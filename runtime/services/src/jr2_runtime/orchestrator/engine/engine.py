@@ -248,6 +248,11 @@ class Engine:
                 if not isinstance(error, StoreError):
                     log.exception("an event was not taken", extra={"run": id_})
                 if item.answer is None:
+                    if isinstance(error, StoreError):
+                        log.warning(
+                            "the event of a task or a timer is tried again",
+                            extra={"run": id_, "reason": str(error)},
+                        )
                     await asyncio.sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE)
                     continue

@@ -130,10 +130,22 @@ class Store:
                     break
             open_ = job is not None
             if batch:
-                self._commit_all(batch)
+                try:
+                    self._commit_all(batch)
+                except OSError as failed:
+                    # Of the ballast's file. Were this thread to end, every write would wait for
+                    # ever; nothing was committed, for the file is touched before a commit.
+                    for each in batch:
+                        each.error = StoreError(f"the store did not take the change: {failed}")
+                with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits
+                    batch[0].loop.call_soon_threadsafe(_deliver, batch)
 
     def _commit_all(self, batch: list[_Job]) -> None:
-        """Commit a batch and tell its callers; on a full disk, what frees room is tried again."""
+        """Commit a batch; on a full disk, what frees room is tried again.
+
+        Raises:
+            OSError: the ballast's file could not be looked at or removed; nothing is committed.
+        """
         full = self._ballast is not None and self._ballast.is_out()
         failed = None if full else self._commit(batch)
         if failed is not None and self._ballast is not None and _is_full(failed):
@@ -150,8 +162,6 @@ class Store:
         if failed is not None:
             for job in refused:
                 job.error = StoreError(f"the store did not take the change: {failed}")
-        with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits any more
-            batch[0].loop.call_soon_threadsafe(_deliver, batch)
 
     def _commit(self, batch: list[_Job]) -> sqlite3.Error | None:
         """Run a batch as one transaction; return why nothing of it was committed."""
