@@ -37,6 +37,8 @@ T = TypeVar("T")
 KIT_CLOSURE = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection")
 KIT_MODULES = ("typing_extensions.py",)
 DEADLINE = 60.0
+LEASE = "2026-01-01T00:00:00.000000Z chaos"
+"""What a publish carries when a test does not say another one."""
 
 
 def eventually(
@@ -183,6 +185,14 @@ class Pod:
         with contextlib.closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(statement, values)
 
+    def applied(self, run: str) -> int:
+        """Return how many steps of a run the store has recorded, its start included."""
+        path = self.folder / "state" / names.STATE_DATABASE
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            (seq,) = connection.execute("SELECT seq FROM runs WHERE id = ?", (run,)).fetchone()
+        assert isinstance(seq, int)
+        return seq
+
     # --- what a client does -----------------------------------------------------------------------
     def assembly(self, workflows: Mapping[str, str], **manifest: Any) -> Assembly:
         return Assembly(self.folder / "made" / secrets.token_hex(4), workflows, **manifest)
@@ -191,7 +201,11 @@ class Pod:
         return self.client.put(
             f"/assemblies/{assembly.hash}",
             content=assembly.archive(),
-            headers={"Authorization": f"Bearer {self.publish_token}", **headers},
+            headers={
+                "Authorization": f"Bearer {self.publish_token}",
+                names.HEADER_LEASE: LEASE,
+                **headers,
+            },
         )
 
     def start_run(self, workflow: str, given: Mapping[str, Any] | None = None) -> str:

@@ -64,6 +64,7 @@ def test_100_parked_runs_and_10_tasks_survive_kill_9_of_the_orchestrator(pod: An
     for number, run in enumerate(working):
         ended = pod.settled(run)
         assert (ended["status"], ended["output"]) == ("done", {"results": [number]})
+        assert pod.applied(run) == 3  # its start, the result, the timer
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -225,7 +226,7 @@ def test_a_timer_that_came_due_while_nothing_ran_fires_at_the_start(pod: Any) ->
     marks.mkdir()
     (marks / "go").touch()
     run = pod.start_run("slow", {"folder": str(marks), "number": 1})
-    wait_for(lambda: pod.status(run)["value"] != "working")
+    wait_for(lambda: pod.status(run)["value"] != {"counting": "working"})
     pod.kill(main)
     time.sleep(0.4)  # the timer's own time passes
     pod.start_orchestrator()

@@ -322,7 +322,9 @@ def test_kill_9_loses_nothing(instance: Instance) -> None:
         for run in slow:
             wait_for(
                 f"the task of {run}",
-                lambda run=run: client.get(f"/runs/{run}").json()["value"] == "after",  # type: ignore[misc]
+                lambda run=run: (  # type: ignore[misc]
+                    client.get(f"/runs/{run}").json()["value"] == {"counting": "after"}
+                ),
             )
             answer(client, run, "after", type="more")
             assert settled(client, run)["output"] == {"results": 1}

@@ -1,4 +1,7 @@
-"""One task that says when it starts, and returns when a file appears."""
+"""One task that says when it starts, and returns when a file appears.
+
+Its state stays after the result, and would count another one.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +53,12 @@ m = Machine(
     start=lambda i: Ctx(folder=i.door.folder, number=i.door.number),
 )
 job = m.task("work", work)
-working, counted = m.state("working", initial=True), m.state("counted")
+counting = m.state("counting", initial=True)
+working, counted = counting.state("working", initial=True), counting.state("counted")
 done = m.final("done", lambda c: Out(results=c.results))
-working.run(job, lambda c: Door(folder=c.folder, number=c.number)).done(
-    to=counted, assign=lambda c, r: c.set(results=[*c.results, r])
+counting.run(job, lambda c: Door(folder=c.folder, number=c.number)).done(
+    assign=lambda c, r: c.set(results=[*c.results, r])
 )
+working.always(to=counted, guard=lambda c: bool(c.results))
 counted.after(timedelta(milliseconds=300), to=done)
 machine = m.build()

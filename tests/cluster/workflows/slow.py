@@ -1,4 +1,7 @@
-"""A run whose task takes a while, then waits at a Gate with the count of results it got."""
+"""A run whose task takes a while, then waits at a Gate with the count of results it got.
+
+The state that runs the task stays after the result, and would count another one.
+"""
 
 import asyncio
 
@@ -31,12 +34,12 @@ async def work(seconds: float) -> float:
 
 m = Machine("slow", door=Door, context=Ctx, output=Out, start=lambda i: Ctx(seconds=i.door.seconds))
 task = m.task("work", work)
-working = m.state("working", initial=True)
-after = m.state("after")
+counting = m.state("counting", initial=True)
+working = counting.state("working", initial=True)
+after = counting.state("after")
 done = m.final("done", lambda c: Out(results=c.results))
-working.run(task, lambda c: c.seconds).done(
-    to=after, assign=lambda c, r: c.set(results=c.results + 1)
-)
-after.gate()
+counting.run(task, lambda c: c.seconds).done(assign=lambda c, r: c.set(results=c.results + 1))
+working.always(to=after, guard=lambda c: c.results > 0)
+after.gate(gate="after")
 after.on(More, to=done)
 machine = m.build()
