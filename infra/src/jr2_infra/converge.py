@@ -18,7 +18,7 @@ from typing import Final
 from . import check, kube
 from .report import Reporter
 from .rules import Place
-from .tooling import Tooling
+from .tooling import FindTooling
 
 _SESSION: Final = "jr2_infra.session"
 CONVERGED: Final = "converged — `jr2 run <workflow>` when ready"
@@ -45,12 +45,12 @@ class UpOptions:
     skip_provider_preflight: bool
 
 
-def up(options: UpOptions, tooling: Tooling, reporter: Reporter) -> None:
+def up(options: UpOptions, find_tooling: FindTooling, reporter: Reporter) -> None:
     """Converge; return only for `converged`.
 
     Args:
         options: what was asked for.
-        tooling: where the programs are.
+        find_tooling: says where the programs are; asked once, before the first write.
         reporter: where the lines go.
 
     Raises:
@@ -77,5 +77,5 @@ def up(options: UpOptions, tooling: Tooling, reporter: Reporter) -> None:
     loading.join()
     from . import session
 
-    session.converge(place, instance, yes=options.yes, tooling=tooling, reporter=reporter)
+    session.converge(place, instance, yes=options.yes, find_tooling=find_tooling, reporter=reporter)
     reporter.line(CONVERGED, code="converged")

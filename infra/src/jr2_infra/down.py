@@ -36,7 +36,6 @@ from .leases import held_leases
 from .report import Reporter
 from .rules import Place
 from .session import reach
-from .tooling import Tooling
 
 GONE_SECONDS: Final = 180.0
 _LOOK_SECONDS: Final = 0.25
@@ -50,7 +49,6 @@ def down(
     all_: bool,
     yes: bool,
     force: bool,
-    tooling: Tooling,
     reporter: Reporter,
 ) -> None:
     """Remove the Instance.
@@ -62,7 +60,6 @@ def down(
         all_: remove what the Instances of the cluster share, too.
         yes: do not ask.
         force: with `all_`, also when other Instances need it.
-        tooling: where the programs are.
         reporter: where the lines go.
 
     Raises:

@@ -40,13 +40,18 @@ from .plan import ConvergePlan, make_plan
 from .report import Reporter, line_code
 from .rules import KitRefs, Ownership, Place
 from .steps import surroundings
-from .tooling import Tooling
+from .tooling import FindTooling, Tooling
 
 _ACCOUNT_SECONDS: Final = 10.0
 
 
 def converge(
-    place: Place, instance: InstanceFacts, *, yes: bool, tooling: Tooling, reporter: Reporter
+    place: Place,
+    instance: InstanceFacts,
+    *,
+    yes: bool,
+    find_tooling: FindTooling,
+    reporter: Reporter,
 ) -> None:
     """Do steps 4 to 14.
 
@@ -54,7 +59,7 @@ def converge(
         place: where.
         instance: what the folder says.
         yes: answer yes to the question of the first contact.
-        tooling: where the programs are.
+        find_tooling: says where the programs are; asked before the first write.
         reporter: where the lines go.
 
     Raises:
@@ -69,7 +74,7 @@ def converge(
             yes=yes,
             context=context,
             http=http,
-            tooling=tooling,
+            find_tooling=find_tooling,
             reporter=reporter,
         )
         session.run(staged)
@@ -118,7 +123,7 @@ class Session:
         yes: answer yes to the question of the first contact.
         context: the kubectl context.
         http: the API server of that context.
-        tooling: where the programs are.
+        find_tooling: says where the programs are; asked before the first write.
         reporter: where the lines go.
     """
 
@@ -130,7 +135,7 @@ class Session:
         yes: bool,
         context: kube.KubeContext,
         http: httpx2.Client,
-        tooling: Tooling,
+        find_tooling: FindTooling,
         reporter: Reporter,
     ) -> None:
         self._place = place
@@ -139,9 +144,10 @@ class Session:
         self._context = context
         self._http = http
         self._api = Api(http)
-        self._tooling = tooling
+        self._find_tooling = find_tooling
         self._reporter = reporter
         self._minted = secrets.mint_values()
+        self._tooling: Tooling
 
     def run(self, staged: assembly.StagedAssembly) -> None:
         """Converge.
@@ -190,12 +196,15 @@ class Session:
             self._engine(plan, leases, own.stamp.header(), staged)
 
     def _first_contact(self, contact: Contact) -> None:
-        """Steps 5 and 6: the version, who owns the namespace, and the question."""
+        """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
         rules.check_version(self._place, contact.version)
         owned = rules.ownership(self._place, contact.namespace)
         question = rules.first_contact(self._place, owned)
         if question and not self._yes and not self._reporter.confirm(question):
             raise Aborted(rules.ABORTED)
+        # Nothing is written for a converge that cannot end well, and a missing program hides no
+        # refusal.
+        self._tooling = self._find_tooling()
         if owned is not Ownership.OURS:
             self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
 

@@ -1,10 +1,12 @@
 """The programs that the Converge starts, as the command found them.
 
-The Converge does not look for programs: the command does (design §7) and hands over their places.
+The Converge does not look for programs: the command does (design §7) and hands over their places,
+when the Converge asks for them: what refuses before that must not be hidden by a missing program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,3 +41,7 @@ class Tooling:
     kubernetes_plugin: Path
     kubectl: Path
     local_import: LocalImport | None = None
+
+
+FindTooling = Callable[[], Tooling]
+"""Returns the programs; raises a `StepFailed` that names those that are missing."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jr2 import names
+from jr2 import errors, names
+from jr2_cli import tooling
 from jr2_cli.tools import catalogue, lookup
 from tests.unit.cli.conftest import RUN, SECRET, TOKEN, run_status
 
@@ -141,16 +142,41 @@ def test_check_streams_its_steps_and_its_error_as_events(jr2: Jr2, instance: Pat
     assert "CANARY" not in said.stdout
 
 
-def test_up_without_the_engine_says_how_to_install_it(
-    jr2: Jr2, instance: Path, tmp_path: Path
+def test_programs_that_are_missing_are_named_with_the_command_that_installs_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = jr2("up", cwd=instance, env={"PATH": str(tmp_path)})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    find = tooling.look_for_tooling()
+
+    with pytest.raises(errors.StepFailed) as caught:
+        find()
+
+    assert caught.value.printed == (
+        "error: pulumi, pulumi-resource-kubernetes, kubectl are not installed — run `jr2 tools "
+        "install pulumi pulumi-resource-kubernetes kubectl`, then try again"
+    )
+
+
+def test_a_missing_program_hides_no_earlier_refusal(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], tmp_path: Path
+) -> None:
+    said = jr2("up", cwd=instance, env={**in_cluster, "PATH": str(tmp_path)})
 
     assert (said.code, said.stdout) == (1, "")
-    assert said.stderr == (
-        "error: pulumi, pulumi-resource-kubernetes, kubectl are not installed — run `jr2 tools "
-        "install pulumi pulumi-resource-kubernetes kubectl`, then try again\n"
-    )
+    assert said.stderr.splitlines()[-1].startswith("error: this instance's pyproject.toml has no ")
+
+
+def test_down_needs_no_program(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], tmp_path: Path, far: FarOrchestrator
+) -> None:
+    far.objects["/version"] = {"gitVersion": "v1.36.3", "major": "1", "minor": "36"}
+    far.objects["/api/v1/namespaces/kube-system"] = {"metadata": {"uid": "5f0c9a3e7b1d"}}
+
+    said = jr2("down", "--yes", cwd=instance, env={**in_cluster, "PATH": str(tmp_path)})
+
+    assert said.code == 1
+    assert "error: not deployed here" in said.stderr
 
 
 def test_init_writes_an_instance_that_the_other_verbs_find(jr2: Jr2, tmp_path: Path) -> None:

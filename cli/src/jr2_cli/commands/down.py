@@ -11,7 +11,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import instance, output
-from ..tooling import tooling
 
 
 def down(
@@ -46,7 +45,6 @@ def down(
         all_=all,
         yes=yes,
         force=force,
-        tooling=tooling(),
         reporter=out,
     )
     return 0

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import instance, output
-from ..tooling import tooling
+from ..tooling import look_for_tooling
 
 
 def up(
@@ -39,6 +39,8 @@ def up(
     if json:
         out.stream_events()
     root = instance.root(Path.cwd())
+    # They are asked for their versions while the folder is checked.
+    find_tooling = look_for_tooling()
     from jr2_infra import converge
 
     options = converge.UpOptions(
@@ -49,5 +51,5 @@ def up(
         force=force,
         skip_provider_preflight=skip_provider_preflight,
     )
-    converge.up(options, tooling(), out)
+    converge.up(options, find_tooling, out)
     return 0

@@ -1,0 +1,102 @@
+"""The order of a converge at its first contact: what refuses, then the programs, then a write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import httpx2
+import pytest
+
+from jr2 import names
+from jr2.errors import Aborted, Jr2Error, Refusal, StepFailed
+from jr2_infra.facts.cluster import Contact
+from jr2_infra.rules import Place
+from jr2_infra.session import Session
+from jr2_infra.tooling import Tooling
+
+PLACE = Place(instance="demo", context="jr2-local", namespace="demo")
+
+
+class Reporter:
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str, *, code: str = "line") -> None:
+        self.lines.append(text)
+
+    def warning(self, text: str, *, code: str = "warning") -> None:
+        self.lines.append(text)
+
+    def progress(self, text: str | None) -> None:
+        pass
+
+    def confirm(self, question: str) -> bool:
+        return False
+
+
+class Writes:
+    """An API server that takes every write and counts it."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.paths.append(f"{request.method} {request.url.path}")
+        return httpx2.Response(200, json={})
+
+
+@pytest.fixture
+def writes() -> Writes:
+    return Writes()
+
+
+def missing() -> Tooling:
+    raise StepFailed("kubectl is not installed — run `jr2 tools install kubectl`, then try again")
+
+
+def contact(
+    version: str = "v1.36.3", owner: str | None = None, namespace: dict[str, Any] | None = None
+) -> Contact:
+    if owner is not None:
+        namespace = {"metadata": {"name": "demo", "labels": {names.LABEL_INSTANCE: owner}}}
+    return Contact(version=version, cluster_uid="0123456789ab", namespace=namespace, nodes=())
+
+
+def session(
+    writes: Writes, *, yes: bool = True, find_tooling: Callable[[], Tooling] = missing
+) -> Session:
+    http = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(writes))
+    return Session(
+        PLACE,
+        cast(Any, None),
+        yes=yes,
+        context=cast(Any, None),
+        http=http,
+        find_tooling=find_tooling,
+        reporter=Reporter(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("met", "yes", "error", "words"),
+    [
+        (contact(version="v1.20.0"), True, Refusal, "jr2 needs Kubernetes"),
+        (contact(owner="other"), True, Refusal, "belongs to another instance"),
+        (contact(), False, Aborted, "nothing was changed"),
+        (contact(), True, StepFailed, "run `jr2 tools install kubectl`"),
+        (contact(owner="demo"), True, StepFailed, "run `jr2 tools install kubectl`"),
+    ],
+)
+def test_a_missing_program_hides_no_refusal_and_is_said_before_the_first_write(
+    writes: Writes, met: Contact, yes: bool, error: type[Jr2Error], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        session(writes, yes=yes)._first_contact(met)
+    assert writes.paths == []
+
+
+def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
+    found = cast(Tooling, object())
+    session(writes, find_tooling=lambda: found)._first_contact(contact())
+    assert writes.paths == ["PATCH /api/v1/namespaces/demo"]
