@@ -35,19 +35,22 @@ def take_away(
     Raises:
         StepFailed: the object changed since it was judged, or the API server refused.
     """
-    around.check_lease()
     try:
         if inputs["patch"]:
-            _patch(inputs, around.api)
+            _patch(inputs, around)
         else:
+            around.check_lease()
             _delete(inputs, around.api, sleep, clock)
     except ApiError as error:
         raise StepFailed(f"cannot heal {inputs['object']}: {error.message}") from error
 
 
-def _patch(inputs: Mapping[str, str], api: Api) -> None:
+def _patch(inputs: Mapping[str, str], around: Surroundings) -> None:
+    api = around.api
     operations: list[dict[str, Any]] = json.loads(inputs["patch"])
     for _ in range(_TRIES):
+        # Each try is a write of its own.
+        around.check_lease()
         try:
             api.json_patch(inputs["path"], operations)
             return

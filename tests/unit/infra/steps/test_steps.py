@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import stat
 import threading
@@ -32,13 +33,16 @@ PATH = "/apis/apps/v1/namespaces/demo/deployments/jr2-orchestrator"
 
 
 class Lease:
-    """Counts how often a step asked whether it may write."""
+    """Counts how often a step asked whether it may write; it is lost after some of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost_after: int = 100) -> None:
         self.asked = 0
+        self._lost_after = lost_after
 
     def __call__(self) -> None:
         self.asked += 1
+        if self.asked > self._lost_after:
+            raise StepFailed("another `jr2 up` took over")
 
 
 class FakeApi:
@@ -123,6 +127,14 @@ def test_a_status_that_moves_is_no_other_object(fake: FakeApi) -> None:
     nothing_more.take_away(healing(), surroundings(fake, []))
     assert [patch[0]["value"] for patch in fake.patches] == ["7", "8", "9"]
     assert all(patch[1]["op"] == "remove" for patch in fake.patches)
+
+
+def test_a_lease_that_is_lost_between_two_tries_stops_the_step(fake: FakeApi) -> None:
+    fake.bumps = 2
+    around = dataclasses.replace(surroundings(fake, []), check_lease=Lease(lost_after=1))
+    with pytest.raises(StepFailed, match="took over"):
+        nothing_more.take_away(healing(), around)
+    assert len(fake.patches) == 1
 
 
 def test_an_object_that_was_changed_again_is_not_touched(fake: FakeApi) -> None:
