@@ -103,6 +103,52 @@ def test_what_others_added_is_named_and_taken_away(cluster: Cluster) -> None:
     cluster.proved()
 
 
+def test_what_makes_a_pod_do_more_is_named_and_taken_away(cluster: Cluster) -> None:
+    cluster.change(
+        cluster.named("Deployment"),
+        {
+            "spec": {
+                "template": {
+                    "spec": {
+                        "hostAliases": [{"ip": "192.0.2.1", "hostnames": ["evil"]}],
+                        "imagePullSecrets": [{"name": "evil"}],
+                        "dnsConfig": {"nameservers": ["192.0.2.1"]},
+                        "tolerations": [{"operator": "Exists"}],
+                        "runtimeClassName": "evil",
+                        "nodeName": "evil",
+                        "containers": [
+                            {
+                                "name": "main",
+                                "ports": [
+                                    {"containerPort": 4000, "hostPort": 4000},
+                                    {"containerPort": 99, "hostPort": 99},
+                                ],
+                            }
+                        ],
+                    }
+                }
+            }
+        },
+        kind="strategic-merge-patch",
+    )
+    cluster.change(cluster.named("ServiceAccount"), {"imagePullSecrets": [{"name": "evil"}]})
+
+    words = [
+        "dnsConfig",
+        'host alias "192.0.2.1"',
+        'hostPort of port 4000/TCP of container "main"',
+        'image pull secret "evil"',
+        "nodeName",
+        'port 99/TCP of container "main"',
+        "runtimeClassName",
+        "toleration",
+    ]
+    assert sorted(cluster.heal_more()) == [
+        f'{word}, put there by "{cluster.other}"' for word in words
+    ]
+    cluster.proved()
+
+
 def test_what_is_no_longer_wanted_is_deleted_and_nothing_else(cluster: Cluster) -> None:
     gone = {"ConfigMap", "NetworkPolicy", "PersistentVolumeClaim"}
     wanted = [obj for obj in cluster.objects if obj["kind"] not in gone]
@@ -174,6 +220,7 @@ EDITS: list[tuple[str, Any, str]] = [
     ("Secret", {"data": {"added": "eA=="}}, "merge-patch"),
     ("ServiceAccount", {"automountServiceAccountToken": True}, "merge-patch"),
     ("ServiceAccount", {"automountServiceAccountToken": None}, "merge-patch"),
+    ("ServiceAccount", {"imagePullSecrets": [{"name": "evil"}]}, "merge-patch"),
     ("PersistentVolumeClaim", {"metadata": {"labels": {"engine-test": None}}}, "merge-patch"),
     ("Role", {"rules": []}, "merge-patch"),
     (
@@ -227,6 +274,16 @@ IN_POD: list[Any] = [
     {"volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}]},
     {"volumes": [{"name": "evil", "hostPath": {"path": "/"}}]},
     {"volumes": [{"name": "access", "projected": {"defaultMode": 256}}]},
+    {"hostAliases": [{"ip": "192.0.2.1", "hostnames": ["evil"]}]},
+    {"imagePullSecrets": [{"name": "evil"}]},
+    {"dnsConfig": {"nameservers": ["192.0.2.1"]}},
+    {"dnsPolicy": "Default"},
+    {"tolerations": [{"operator": "Exists"}]},
+    {"runtimeClassName": "evil"},
+    {"nodeName": "evil"},
+    {"schedulerName": "evil"},
+    {"containers": [{"name": "main", "ports": [{"containerPort": 4000, "hostPort": 4000}]}]},
+    {"containers": [{"name": "main", "ports": [{"containerPort": 99, "hostPort": 99}]}]},
 ]
 IN_THE_WAY: list[dict[str, Any]] = [
     {"replicas": 1, "strategy": {"type": "RollingUpdate"}},

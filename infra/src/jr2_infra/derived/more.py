@@ -34,8 +34,27 @@ _OF_CONTAINER: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "envFrom": ("envFrom", ()),
     "volumeMounts": ("volume mount", ("mountPath",)),
     "volumeDevices": ("volume device", ("devicePath",)),
+    "ports": ("port", ("containerPort", "protocol")),
 }
 _FIELDS_OF_CONTAINER: Final = ("command", "args", "lifecycle")
+_OF_POD: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "hostAliases": ("host alias", ("ip",)),
+    "imagePullSecrets": ("image pull secret", ("name",)),
+    "resourceClaims": ("resource claim", ("name",)),
+}
+"""Lists of a pod of which an API server fills in nothing in a template."""
+_FIELDS_OF_POD: Final[Mapping[str, Any]] = {
+    "dnsConfig": None,
+    "dnsPolicy": "ClusterFirst",
+    "nodeName": None,
+    "priorityClassName": None,
+    "runtimeClassName": None,
+    "schedulerName": "default-scheduler",
+}
+"""Fields that decide where a pod runs and whom it asks, each with the server's default."""
+_FIELDS_OF_PORT: Final = ("hostPort", "hostIP")
+_USUAL_TAINTS: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""Taints that the API server lets every pod tolerate for a while."""
 _PROBES: Final = ("startupProbe", "readinessProbe", "livenessProbe")
 _HANDLERS: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
 _SECURITY_DEFAULTS: Final[Mapping[str, Any]] = {"procMount": "Default"}
@@ -110,6 +129,8 @@ def _found(wanted: Mapping[str, Any], live: LiveObject) -> Iterator[_Found]:
         yield from _strategy(wanted, live)
         at: Path = ("spec", "template", "spec")
         yield from _pod(_at(wanted, at), _at(live, at), at)
+    elif kind == "ServiceAccount":
+        yield from _items(wanted, live, ("imagePullSecrets",), "image pull secret", ("name",))
     elif kind in {"Secret", "ConfigMap"}:
         for part in ("data", "binaryData"):
             yield from _keys(wanted, live, (part,), f"{kind} key")
@@ -139,6 +160,14 @@ def _pod(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
             yield name, (*at, name), None
     if _at(live, ("hostUsers",)) is not None and _at(wanted, ("hostUsers",)) is None:
         yield "hostUsers", (*at, "hostUsers"), None
+    for name, default in _FIELDS_OF_POD.items():
+        value = _at(live, (name,))
+        if value not in (None, "", default) and _at(wanted, (name,)) is None:
+            yield name, (*at, name), None
+    for listed, (word, keys) in _OF_POD.items():
+        for what, path, instead in _items(wanted, live, (listed,), word, keys):
+            yield what, (*at, *path), instead
+    yield from _tolerations(wanted, live, at)
     yield from _account(wanted, live, at)
     yield from _security(wanted, live, at, "pod")
     for listed, word in _NAMED.items():
@@ -163,6 +192,23 @@ def _account(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
             yield f'service account "{account}"', (*at, name), None
 
 
+def _tolerations(wanted: Any, live: Any, at: Path) -> Iterator[_Found]:
+    """Tolerations that nobody wants; a list of the usual ones is the server's."""
+    found = [item for item in _at(live, ("tolerations",)) or () if not _is_usual(item)]
+    if found and not _at(wanted, ("tolerations",)):
+        what = "toleration" if len(found) == 1 else f"{len(found)} of toleration"
+        yield what, (*at, "tolerations"), None
+
+
+def _is_usual(toleration: Mapping[str, Any]) -> bool:
+    return (
+        toleration.get("key") in _USUAL_TAINTS
+        and toleration.get("effect") == "NoExecute"
+        and toleration.get("operator") == "Exists"
+        and toleration.get("tolerationSeconds") is not None
+    )
+
+
 def _container(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
     for listed, (word, keys) in _OF_CONTAINER.items():
         for what, path, instead in _items(wanted, live, (listed,), word, keys):
@@ -171,6 +217,7 @@ def _container(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]
         if _at(live, (name,)) and not _at(wanted, (name,)):
             yield f"{name} of {where}", (*at, name), None
     yield from _values(wanted, live, at, where)
+    yield from _ports(wanted, live, at, where)
     for name in _PROBES:
         ours, theirs = _at(wanted, (name,)), _at(live, (name,))
         if ours and theirs and _HANDLERS & (theirs.keys() - ours.keys()):
@@ -195,6 +242,17 @@ def _values(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
             if name in item and name not in partner:
                 what = f'{name} of env "{item["name"]}" of {where}'
                 yield what, (*at, "env", index, name), None
+
+
+def _ports(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
+    """What opens a wanted port on the node."""
+    keys = _OF_CONTAINER["ports"][1]
+    ours = _by_key(_at(wanted, ("ports",)), keys)
+    for index, item in enumerate(_at(live, ("ports",)) or ()):
+        key = tuple(managed.key_values(item, keys).values())
+        for name in _FIELDS_OF_PORT:
+            if item.get(name) and key in ours and name not in ours[key]:
+                yield f"{name} of port {_shown(key)} of {where}", (*at, "ports", index, name), None
 
 
 def _security(wanted: Any, live: Any, at: Path, where: str) -> Iterator[_Found]:
