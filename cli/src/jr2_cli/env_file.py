@@ -14,6 +14,10 @@ import re
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .output import Output
 
 _KEY = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
 _BLANK = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
@@ -109,6 +113,27 @@ def fill(path: Path, environ: MutableMapping[str, str] = os.environ) -> Filled:
     for name in names:
         environ[name] = read.values[name]
     return Filled(names=tuple(names), kept=tuple(kept), warnings=read.warnings)
+
+
+def load(root: Path, out: Output) -> None:
+    """Fill our environment from the `.env` of an Instance, and say by name what was filled.
+
+    Args:
+        root: the Instance folder.
+        out: where the lines go.
+    """
+    from jr2 import names
+    from jr2_infra import inherited
+
+    filled = fill(root / names.ENV_FILE)
+    inherited.withhold(filled.names)
+    for warning in filled.warnings:
+        out.warning(f"warning: {names.ENV_FILE}: {warning}")
+    if filled.kept:
+        kept = ", ".join(filled.kept)
+        out.line(f"→ {names.ENV_FILE}: the shell's own {kept} stays", code="env-kept")
+    if filled.names:
+        out.line(f"→ {names.ENV_FILE}: {', '.join(filled.names)}", code="env")
 
 
 def _assignment(text: str, position: int) -> tuple[str, str, int] | str:

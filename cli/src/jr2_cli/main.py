@@ -95,8 +95,8 @@ def _dispatch(given: list[str], root: Path | None, out: Output) -> int:
         return EXIT_USAGE
     if verb is not None and verb.streams and "--json" in given:
         out.stream_events()
-    if root is not None:
-        _fill_environment(root, out)
+    if root is not None and not (verb is not None and verb.loads_env_file):
+        env_file.load(root, out)
     return _run(given, out)
 
 
@@ -107,22 +107,6 @@ def _unknown(word: str) -> str:
     near = difflib.get_close_matches(word, [verb.name for verb in verbs.VERBS], n=1, cutoff=0.65)
     hint = f" — did you mean `jr2 {near[0]}`?" if near else ""
     return f'error: unknown {kind} "{word}"{hint}'
-
-
-def _fill_environment(root: Path, out: Output) -> None:
-    """Fill the environment from `.env`, and say by name what was filled."""
-    from jr2 import names
-    from jr2_infra import inherited
-
-    filled = env_file.fill(root / names.ENV_FILE)
-    inherited.withhold(filled.names)
-    for warning in filled.warnings:
-        out.warning(f"warning: {names.ENV_FILE}: {warning}")
-    if filled.kept:
-        kept = ", ".join(filled.kept)
-        out.line(f"→ {names.ENV_FILE}: the shell's own {kept} stays", code="env-kept")
-    if filled.names:
-        out.line(f"→ {names.ENV_FILE}: {', '.join(filled.names)}", code="env")
 
 
 def _run(given: list[str], out: Output) -> int:

@@ -23,6 +23,7 @@ class Verb:
         code: the import path of its function or of its cyclopts app.
         examples: command lines that work as they stand.
         streams: whether `--json` streams its steps as events on stdout.
+        loads_env_file: whether it reads `.env` itself, at a later place in its order of lines.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Verb:
     code: str
     examples: tuple[str, ...] = ()
     streams: bool = False
+    loads_env_file: bool = False
 
 
 _INSTANCE: Final = "An Instance folder"
@@ -52,6 +54,7 @@ VERBS: Final = (
         code="jr2_cli.commands.check:check",
         examples=("jr2 check", "jr2 check --json"),
         streams=True,
+        loads_env_file=True,
     ),
     Verb(
         name="up",
@@ -60,6 +63,7 @@ VERBS: Final = (
         code="jr2_cli.commands.up:up",
         examples=("jr2 up", "jr2 up --context kind-jr2 -n staging", "jr2 up --yes --json"),
         streams=True,
+        loads_env_file=True,
     ),
     Verb(
         name="down",

@@ -11,6 +11,7 @@ Source: seed 000 (What jr2 up does, steps 1–3), spec/authoring.md §5, design 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,13 +48,24 @@ class OpenInstance:
     checkout: Path | None
 
 
-def open_instance(root: Path, reporter: Reporter, *, agents: bool = True) -> OpenInstance:
+def _nothing() -> None:
+    pass
+
+
+def open_instance(
+    root: Path,
+    reporter: Reporter,
+    *,
+    agents: bool = True,
+    before_config: Callable[[], None] = _nothing,
+) -> OpenInstance:
     """Check the Kit version, bring the block of `AGENTS.md` up to date, and read the config.
 
     Args:
         root: the Instance folder (`facts.instance.find_root`).
         reporter: gets the line or the warning of `AGENTS.md`.
         agents: write the block; `jr2 check` does not.
+        before_config: fills the environment that the config reads, and says so.
 
     Raises:
         StepFailed: another Kit version, a config that does not load or has a wrong shape, or a
@@ -67,6 +79,7 @@ def open_instance(root: Path, reporter: Reporter, *, agents: bool = True) -> Ope
             reporter.line(line, code="agents-block")
         if warning is not None:
             reporter.warning(warning, code="agents-block")
+    before_config()
     read = facts.read_instance(root)
     return OpenInstance(
         root=root,
@@ -109,13 +122,21 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
     )
 
 
-def check(root: Path, reporter: Reporter) -> InstanceFacts:
+def check(
+    root: Path, reporter: Reporter, *, before_config: Callable[[], None] = _nothing
+) -> InstanceFacts:
     """Do all that `jr2 check` does, and return what it found.
+
+    Args:
+        root: the Instance folder.
+        reporter: where the lines go.
+        before_config: as `open_instance` takes it.
 
     Raises:
         Jr2Error: the first refusal or error, as `jr2 up` gives it.
     """
-    return check_machines(open_instance(root, reporter, agents=False), reporter)
+    opened = open_instance(root, reporter, agents=False, before_config=before_config)
+    return check_machines(opened, reporter)
 
 
 def unreleased(opened: OpenInstance) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -45,13 +46,20 @@ class UpOptions:
     skip_provider_preflight: bool
 
 
-def up(options: UpOptions, find_tooling: FindTooling, reporter: Reporter) -> None:
+def up(
+    options: UpOptions,
+    find_tooling: FindTooling,
+    reporter: Reporter,
+    *,
+    before_config: Callable[[], None],
+) -> None:
     """Converge; return only for `converged`.
 
     Args:
         options: what was asked for.
         find_tooling: says where the programs are; asked once, before the first write.
         reporter: where the lines go.
+        before_config: fills the environment that the config reads, and says so.
 
     Raises:
         Jr2Error: the refusal or the error, as it is printed.
@@ -59,7 +67,7 @@ def up(options: UpOptions, find_tooling: FindTooling, reporter: Reporter) -> Non
     # The walk is another process: what the session needs is loaded beside it.
     loading = threading.Thread(target=importlib.import_module, args=(_SESSION,))
     loading.start()
-    opened = check.open_instance(options.root, reporter)
+    opened = check.open_instance(options.root, reporter, before_config=before_config)
     place = Place(
         instance=opened.name,
         context=kube.context_name(options.context),

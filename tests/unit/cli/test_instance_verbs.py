@@ -241,6 +241,26 @@ def test_down_of_an_instance_that_is_not_there_is_an_error_event(
     }
 
 
+def test_up_reads_env_after_the_kit_and_the_agents_block_and_before_the_config(
+    jr2: Jr2, instance: Path, with_tools: dict[str, str]
+) -> None:
+    (instance / ".env").write_text("REGISTRY=CANARY\n")
+    (instance / "AGENTS.md").write_text("<!-- jr2-docs:start --><!-- jr2-docs:end -->")
+
+    said = jr2("up", cwd=instance, env=with_tools)
+
+    agents, env, header, *_ = said.stderr.splitlines()
+    assert agents.startswith("AGENTS.md: jr2 block updated for ")
+    assert env == "→ .env: REGISTRY"
+    assert header.startswith("jr2 up — instance ")
+
+    (instance / ".venv").rename(instance / "no-venv")
+    for verb in ("up", "check"):
+        refused = jr2(verb, cwd=instance, env=with_tools)
+        assert refused.stderr.startswith("error: Kit version mismatch")
+        assert ".env" not in refused.stderr
+
+
 def test_up_says_its_header_before_what_it_refuses(
     jr2: Jr2, instance: Path, with_tools: dict[str, str]
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from .. import instance, output
+from .. import env_file, instance, output
 
 
 def check(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
@@ -27,5 +27,5 @@ def check(*, json: Annotated[bool, Parameter(negative="")] = False) -> int:
     root = instance.root(Path.cwd())
     from jr2_infra import check as checks
 
-    checks.check(root, out)
+    checks.check(root, out, before_config=lambda: env_file.load(root, out))
     return 0

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from .. import instance, output
+from .. import env_file, instance, output
 from ..tooling import look_for_tooling
 
 
@@ -51,5 +51,5 @@ def up(
         force=force,
         skip_provider_preflight=skip_provider_preflight,
     )
-    converge.up(options, find_tooling, out)
+    converge.up(options, find_tooling, out, before_config=lambda: env_file.load(root, out))
     return 0
