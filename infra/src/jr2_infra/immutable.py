@@ -53,6 +53,9 @@ def claim_size(wanted: str, live: LiveObject | None) -> str:
 def check_claim(wanted: Mapping[str, Any], live: LiveObject | None) -> None:
     """Refuse a claim whose fixed fields are not the wanted ones.
 
+    The wanted claim names no storage class (`components.orchestrator.state_claim`), so the class
+    that the cluster gave is never another one than wanted.
+
     Raises:
         Refusal: its access modes differ; it holds the runs, so it is not deleted.
     """

@@ -26,6 +26,9 @@ ACCESS_VOLUME = "access"
 def state_claim(instance: str, namespace: str, *, size: str) -> dict[str, Any]:
     """Return the wanted claim of the state volume.
 
+    It names no storage class: the cluster gives its default one, and whatever class a claim got
+    stays, so that `immutable` has none to compare.
+
     Args:
         instance: the Instance.
         namespace: its namespace.
