@@ -82,6 +82,8 @@ def operator_choice(wants: Wants, live: LiveObjects) -> OperatorChoice:
     labels = (live.get(key) or {}).get("metadata", {}).get("labels") or {}
     deployed = labels.get(names.LABEL_VERSION)
     if not wants.manage_operator:
+        # The classes are no part of the operator: the Orchestrator's own pod has one, and only
+        # `priority_classes` of the config leaves them out (spec/converge.md §5.11 and §6.2).
         return OperatorChoice(
             operator=False,
             classes=True,

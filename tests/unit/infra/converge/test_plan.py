@@ -260,6 +260,17 @@ def test_an_operator_that_somebody_else_runs_is_no_part_of_the_program(converged
     assert plan.surplus == ()
 
 
+def test_priority_classes_are_made_also_when_somebody_else_runs_the_operator(world: World) -> None:
+    """They belong to the pods of an Instance; `priority_classes` alone leaves them out."""
+    world.wants = replace(world.wants, manage_operator=False)
+    made = {item.name for item in world.plan().program.resources}
+    assert {"priorityclass-jr2-control", "priorityclass-jr2-sandbox"} <= made
+    world.wants = replace(world.wants, control_class="theirs", sandbox_class="theirs")
+    plan = world.plan()
+    assert not [item.name for item in plan.program.resources if "priorityclass" in item.name]
+    assert not plan.writes_shared
+
+
 def test_another_priority_class_takes_the_place_of_ours(world: World) -> None:
     world.wants = replace(world.wants, control_class="system-critical")
     plan = world.plan()
@@ -285,6 +296,15 @@ def test_a_claim_that_was_made_larger_keeps_its_size(converged: World, take_over
     wanted = resource(plan, "persistentvolumeclaim-jr2-state").object
     assert wanted["spec"]["resources"]["requests"]["storage"] == "5Gi"
     assert plan.is_proved
+
+
+@pytest.mark.parametrize("given", ["local-path", "slow"])
+def test_the_storage_class_that_the_cluster_gave_is_no_drift(converged: World, given: str) -> None:
+    claim = converged.find("PersistentVolumeClaim", names.STATE_CLAIM)
+    claim["spec"] |= {"storageClassName": given, "volumeName": "pvc-1", "volumeMode": "Filesystem"}
+    plan = converged.plan()
+    assert plan.is_proved
+    assert plan.drift == ()
 
 
 def test_a_claim_with_other_access_modes_is_refused(converged: World) -> None:
