@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 import subprocess
@@ -51,6 +52,25 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next(tmp_path: Path) -> No
     with run_folder(tmp_path) as folder:
         assert folder != left
         assert not left.exists()
+
+
+def test_a_folder_of_a_run_that_was_killed_before_it_had_its_lock_is_removed(
+    tmp_path: Path,
+) -> None:
+    stuck, young, locked = (tmp_path / f".jr2-new-{name}" for name in ("a", "b", "c"))
+    for folder in (stuck, young, locked):
+        folder.mkdir()
+        (folder / "file").touch()
+    for folder in (stuck, locked):
+        os.utime(folder, (0, 0))
+    lock = os.open(locked, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert remove_abandoned(tmp_path) == [stuck]
+    finally:
+        os.close(lock)
+    assert not stuck.exists()
+    assert young.exists()
 
 
 def test_what_is_not_ours_stays(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Its name is `jr2-<uid>-<random>`. The run holds a lock on the folder itself, which ends with the
 process, however it ends. The next run removes every folder whose lock is free and reads nothing in
-it.
+it. A folder is made under a name for new ones, and gets its own when it is locked; one that kept
+the first name for a minute was left by a run that was killed between the two.
 
 Source: design §5.2, field case 4e.
 """
@@ -14,11 +15,17 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from .. import private
+
+_NEW: Final = ".jr2-new-"
+_NEW_SECONDS: Final = 60.0
+"""Age from which a new folder is not about to be locked any more."""
 
 
 @contextmanager
@@ -31,11 +38,11 @@ def run_folder(root: Path | None = None) -> Iterator[Path]:
     base = private.memory_root() if root is None else root
     remove_abandoned(base)
     # Made under another name first: a folder under the final one has its lock from the start.
-    made = Path(tempfile.mkdtemp(prefix=".jr2-new-", dir=base))
+    made = Path(tempfile.mkdtemp(prefix=_NEW, dir=base))
     lock = os.open(made, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = base / f"{_prefix()}{made.name.removeprefix('.jr2-new-')}"
+        folder = base / f"{_prefix()}{made.name.removeprefix(_NEW)}"
         made.rename(folder)
         try:
             yield folder
@@ -52,11 +59,21 @@ def remove_abandoned(base: Path) -> list[Path]:
         base: where runs have their folders.
     """
     removed: list[Path] = []
-    for folder in sorted(base.glob(f"{_prefix()}*")):
+    made = time.time() - _NEW_SECONDS
+    stuck = [path for path in base.glob(f"{_NEW}*") if _changed(path) < made]
+    for folder in sorted([*base.glob(f"{_prefix()}*"), *stuck]):
         if _is_abandoned(folder):
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder)
     return removed
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except FileNotFoundError:
+        # It has its own name by now.
+        return time.time()
 
 
 def _is_abandoned(folder: Path) -> bool:
