@@ -34,7 +34,7 @@ class UpOptions:
         context: the kubectl context; the current one when it is not named.
         namespace: the namespace; the Instance's name when it is not named.
         yes: answer yes to the question of the first contact.
-        force: build each image again.
+        force: build each Sandbox Image again.
         skip_provider_preflight: do not check the models.
     """
 
@@ -85,5 +85,12 @@ def up(
     loading.join()
     from . import session
 
-    session.converge(place, instance, yes=options.yes, find_tooling=find_tooling, reporter=reporter)
+    session.converge(
+        place,
+        instance,
+        yes=options.yes,
+        force=options.force,
+        find_tooling=find_tooling,
+        reporter=reporter,
+    )
     reporter.line(CONVERGED, code="converged")

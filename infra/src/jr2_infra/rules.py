@@ -19,6 +19,10 @@ from jr2.errors import Jr2Error, Refusal, StepFailed
 from . import versions
 
 ABORTED: Final = "aborted — nothing was changed"
+NOTHING_TO_BUILD: Final = (
+    "images: nothing to build again with --force — this instance has no Sandbox Image, and a Kit "
+    "image is named by the hash of its content"
+)
 
 
 class Ownership(enum.Enum):

@@ -50,6 +50,7 @@ def converge(
     instance: InstanceFacts,
     *,
     yes: bool,
+    force: bool,
     find_tooling: FindTooling,
     reporter: Reporter,
 ) -> None:
@@ -59,6 +60,7 @@ def converge(
         place: where.
         instance: what the folder says.
         yes: answer yes to the question of the first contact.
+        force: build each image again.
         find_tooling: says where the programs are; asked before the first write.
         reporter: where the lines go.
 
@@ -72,6 +74,7 @@ def converge(
             place,
             instance,
             yes=yes,
+            force=force,
             context=context,
             http=http,
             find_tooling=find_tooling,
@@ -121,6 +124,7 @@ class Session:
         place: where.
         instance: what the folder says.
         yes: answer yes to the question of the first contact.
+        force: build each image again.
         context: the kubectl context.
         http: the API server of that context.
         find_tooling: says where the programs are; asked before the first write.
@@ -133,6 +137,7 @@ class Session:
         instance: InstanceFacts,
         *,
         yes: bool,
+        force: bool,
         context: kube.KubeContext,
         http: httpx2.Client,
         find_tooling: FindTooling,
@@ -141,6 +146,7 @@ class Session:
         self._place = place
         self._instance = instance
         self._yes = yes
+        self._force = force
         self._context = context
         self._http = http
         self._api = Api(http)
@@ -254,6 +260,8 @@ class Session:
         if refs.imported and problem is not None:
             raise problem
         self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
+        if self._force:
+            self._say((rules.NOTHING_TO_BUILD,))
         return found.platforms
 
     def _refs(self) -> KitRefs:

@@ -29,8 +29,9 @@ def up(
 
     Args:
         yes: answer yes to the question before a namespace is used for the first time.
-        force: build each image again, also when its tag did not change.
-        skip_provider_preflight: do not ask the model providers; a warning names each model.
+        force: build each Sandbox Image again, also when its tag did not change.
+        skip_provider_preflight: do not ask the model providers; a warning names each model, and
+            nothing is said when no Agent names one.
         namespace: the namespace of the Instance; without it, the name that the config gives.
         context: a context of the kubeconfig; without it, the current one.
         json: write the steps to stdout as events, one JSON object a line.

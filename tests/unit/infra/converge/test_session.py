@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
 
 import httpx2
 import pytest
 
 from jr2 import names
+from jr2.config import Config
 from jr2.errors import Aborted, Jr2Error, Refusal, StepFailed
 from jr2_infra.facts.cluster import Contact
-from jr2_infra.rules import Place
+from jr2_infra.rules import KitRefs, Place
 from jr2_infra.session import Session
 from jr2_infra.tooling import Tooling
 
@@ -64,17 +66,24 @@ def contact(
 
 
 def session(
-    writes: Writes, *, yes: bool = True, find_tooling: Callable[[], Tooling] = missing
+    writes: Writes,
+    *,
+    yes: bool = True,
+    force: bool = False,
+    find_tooling: Callable[[], Tooling] = missing,
+    instance: object = None,
+    reporter: Reporter | None = None,
 ) -> Session:
     http = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(writes))
     return Session(
         PLACE,
-        cast(Any, None),
+        cast(Any, instance),
         yes=yes,
-        context=cast(Any, None),
+        force=force,
+        context=cast(Any, SimpleNamespace(server="https://127.0.0.1:1")),
         http=http,
         find_tooling=find_tooling,
-        reporter=Reporter(),
+        reporter=reporter or Reporter(),
     )
 
 
@@ -100,3 +109,21 @@ def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
     found = cast(Tooling, object())
     session(writes, find_tooling=lambda: found)._first_contact(contact())
     assert writes.paths == ["PATCH /api/v1/namespaces/demo"]
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_force_says_that_there_is_nothing_to_build_again(writes: Writes, force: bool) -> None:
+    reporter = Reporter()
+    instance = SimpleNamespace(config=Config(platforms=["linux/amd64"]))
+    refs = KitRefs(orchestrator="o", operator="p", harness="h", line="images: x", imported=False)
+    found = cast(Tooling, SimpleNamespace(local_import=None))
+    made = session(
+        writes, force=force, instance=instance, reporter=reporter, find_tooling=lambda: found
+    )
+    made._first_contact(contact(owner="demo"))
+
+    made._deliverable(refs, contact())
+
+    said = [line for line in reporter.lines if "--force" in line]
+    assert len(said) == force
+    assert all("nothing to build again" in line for line in said)
