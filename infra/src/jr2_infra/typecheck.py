@@ -32,9 +32,6 @@ from . import processes
 from .facts import kit
 from .report import Reporter
 
-IMAGE_PYTHON: Final = "3.11.2"
-"""The Python of the Kit images (Debian's)."""
-_IMAGE_SYNTAX: Final = (3, 11)
 _LIMIT: Final = 900.0
 """Seconds that a checker may take."""
 _STAMP: Final = Path(".jr2/typecheck.json")
@@ -172,12 +169,12 @@ def require_image_python(root: Path, project: Mapping[str, Any]) -> None:
 
     file = root / "pyproject.toml"
     try:
-        admitted = SpecifierSet(required).contains(IMAGE_PYTHON)
+        admitted = SpecifierSet(required).contains(names.IMAGE_PYTHON_RELEASE)
     except (InvalidSpecifier, TypeError, AttributeError) as error:
         raise StepFailed(f"{file} has a requires-python that is no specifier") from error
     if not admitted:
         raise StepFailed(
-            f'{file} requires Python "{required}", and the Kit images run Python {IMAGE_PYTHON} — '
+            f'{file} requires Python "{required}", and the Kit images run Python {names.IMAGE_PYTHON_RELEASE} — '
             'make requires-python admit it, such as ">=3.11"'
         )
 
@@ -195,11 +192,11 @@ def newer_syntax(root: Path, project: Mapping[str, Any]) -> str | None:
         path = PurePosixPath(entry.path).relative_to(names.ASSEMBLY_INSTANCE)
         if path.suffix != ".py" or not isinstance(entry.content, bytes):
             continue
-        error = _syntax_error(entry.content, _IMAGE_SYNTAX)
+        error = _syntax_error(entry.content, names.IMAGE_PYTHON)
         if error is not None and _syntax_error(entry.content, None) is None:
             return (
-                f"{path} line {error.lineno} is no Python {_IMAGE_SYNTAX[0]}.{_IMAGE_SYNTAX[1]} "
-                f"({error.msg}), and the Kit images run Python {IMAGE_PYTHON}"
+                f"{path} line {error.lineno} is no Python {names.IMAGE_PYTHON[0]}.{names.IMAGE_PYTHON[1]} "
+                f"({error.msg}), and the Kit images run Python {names.IMAGE_PYTHON_RELEASE}"
             )
     return None
 

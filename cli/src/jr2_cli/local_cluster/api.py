@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import httpx2
 
+from jr2 import names
 from jr2.errors import StepFailed
 
 from . import layout
 from .layout import Layout
 
-_MANAGER: Final = "jr2-local"
+_MANAGER: Final = names.LOCAL_CONTEXT
 _SECONDS: Final = 10.0
 
 _PLACES: Final[dict[tuple[str, str], str]] = {

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from jr2 import names
 from jr2.errors import StepFailed
 from jr2_infra import processes
 from jr2_infra.report import Reporter
@@ -134,7 +135,7 @@ class BringUp:
 
     def _import_busybox(self, ctr: Path) -> None:
         client: list[str | Path] = [ctr, "--address", self.files.containerd_socket]
-        client += ["--namespace", "k8s.io"]
+        client += ["--namespace", names.CONTAINERD_NAMESPACE]
         listed = processes.run([*client, "images", "list", "--quiet"])
         if layout.BUSYBOX_IMAGE in listed.stdout.split():
             return

@@ -18,12 +18,12 @@ STATE_FOLDER: Final = Path("/var/lib/jr2/cluster")
 
 CONTEXT: Final = names.LOCAL_CONTEXT
 """Name of the context, the cluster and the user in a kubeconfig."""
-NODE_NAME: Final = "jr2-local"
-NETWORK_NAME: Final = "jr2-local"
+NODE_NAME: Final = names.LOCAL_CONTEXT
+NETWORK_NAME: Final = names.LOCAL_CONTEXT
 """Name of the CNI network and of our nftables table."""
 NODE_DEVICE: Final = "jr2node"
 POD_DEVICE: Final = "jr2pods"
-CGROUP: Final = "jr2-local"
+CGROUP: Final = names.LOCAL_CONTEXT
 """The cgroup below which the kubelet puts all pods."""
 
 NODE_ADDRESS: Final = "10.245.255.1"

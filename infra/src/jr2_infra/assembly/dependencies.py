@@ -31,8 +31,8 @@ from .. import processes
 from .kit_closure import KitClosure
 from .lockfile import Lockfile
 
-IMAGE_PYTHON: Final = (3, 11)
-"""The Python of the Orchestrator's image."""
+_PYTHON: Final = "{}.{}".format(*names.IMAGE_PYTHON)
+"""The Python of the Orchestrator's image, as uv names it."""
 
 _UV_PLATFORMS: Final = {
     "linux/amd64": "x86_64-manylinux_2_36",
@@ -181,7 +181,7 @@ class DependencyFolder:
             told = "\n".join(f"  {line}" for line in done.stderr.strip().splitlines())
             raise StepFailed(
                 f"cannot stage the Assembly: {self.lock.path} could not be installed for Python"
-                f" {IMAGE_PYTHON[0]}.{IMAGE_PYTHON[1]} on {self.platform} — uv says:\n{told}"
+                f" {_PYTHON} on {self.platform} — uv says:\n{told}"
             )
         return done.stdout
 
@@ -194,7 +194,7 @@ class DependencyFolder:
         if self.lock.manager == "pylock":
             return self._uv(
                 "pip", "compile", self.lock.path, "--generate-hashes", "--no-annotate",
-                "--no-header", "--no-deps", "--python-version", "3.11", "--quiet",
+                "--no-header", "--no-deps", "--python-version", _PYTHON, "--quiet",
             )  # fmt: skip
         raise StepFailed(
             f"cannot stage the Assembly from {self.lock.path}: this Kit version stages from"
@@ -208,7 +208,7 @@ class DependencyFolder:
             self._uv("build", "--wheel", "--quiet", "--out-dir", wheels, source)
         common: Sequence[str | Path] = (
             "pip", "install", "--quiet", "--no-deps", "--target", target,
-            "--python-version", "{}.{}".format(*IMAGE_PYTHON),
+            "--python-version", _PYTHON,
             "--python-platform", _UV_PLATFORMS[self.platform],
             "--only-binary", ":all:", "--link-mode", "copy", "--no-compile-bytecode",
         )  # fmt: skip

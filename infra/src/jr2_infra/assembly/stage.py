@@ -23,7 +23,7 @@ from jr2.wire import AssemblyManifest
 
 from ..facts.instance import InstanceFacts
 from . import seal
-from .dependencies import IMAGE_PYTHON, DependencyFolder, package_entries, required_by
+from .dependencies import DependencyFolder, package_entries, required_by
 from .kit_closure import kit_closure
 from .lockfile import find_lockfile
 from .own_files import own_entries
@@ -138,7 +138,7 @@ def stage(instance: InstanceFacts, *, platform: str | None = None) -> StagedAsse
         # Only a build on this machine can write its path: locked wheels come as they are.
         seal.staging_path(packages, str(dependencies.cache)),
         seal.missing_workflows(workflows, (entry.path for entry in parts)),
-        seal.wrong_binaries(natives, platform, IMAGE_PYTHON),
+        seal.wrong_binaries(natives, platform, names.IMAGE_PYTHON),
         seal.too_much(parts),
     ):
         if problem is not None:
@@ -149,7 +149,7 @@ def stage(instance: InstanceFacts, *, platform: str | None = None) -> StagedAsse
         instance=instance.name,
         workflows=sorted(workflows),
         platform=platform if natives else ANY_PLATFORM,
-        python="{}.{}".format(*IMAGE_PYTHON),
+        python="{}.{}".format(*names.IMAGE_PYTHON),
     )
     text = json.dumps(manifest.model_dump(by_alias=True), sort_keys=True, indent=2) + "\n"
     parts.append(Entry(names.ASSEMBLY_MANIFEST, "file", text.encode()))

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
+
+from jr2 import names
 
 from .. import processes
 from ..images import deliver
 from ..images.checkout import archive_path
 from ..tooling import LocalImport
-
-_NAMESPACE: Final = "k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ def _held_config(digest: str, local_import: LocalImport) -> str | None:
             "--address",
             str(local_import.socket),
             "--namespace",
-            _NAMESPACE,
+            names.CONTAINERD_NAMESPACE,
             "content",
             "get",
             digest,

@@ -8,6 +8,7 @@ Source: design §6.1 and §7.
 
 from __future__ import annotations
 
+from jr2 import names
 from jr2.errors import StepFailed
 
 from .. import processes
@@ -15,12 +16,9 @@ from ..tooling import LocalImport
 from .build.oci import archived_digest
 from .checkout import archive_path
 
-_NAMESPACE = "k8s.io"
-"""Where the kubelet's images are in containerd."""
-
 
 def _ctr(local_import: LocalImport, *arguments: str) -> processes.Finished:
-    address = ["--address", str(local_import.socket), "--namespace", _NAMESPACE]
+    address = ["--address", str(local_import.socket), "--namespace", names.CONTAINERD_NAMESPACE]
     return processes.run([local_import.ctr, *address, "images", *arguments])
 
 

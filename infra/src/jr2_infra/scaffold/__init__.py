@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from jr2 import names
 from jr2.config import name_problem
 from jr2.errors import StepFailed
 
@@ -23,9 +24,9 @@ from ..report import Reporter
 _TEMPLATES: Final = Path(__file__).with_name("templates")
 _FILES: Final[Mapping[str, str]] = {
     "pyproject.toml": "pyproject.toml.template",
-    "jr2_config.py": "jr2_config.py",
+    names.CONFIG_FILE: names.CONFIG_FILE,
     ".gitignore": "gitignore",
-    "AGENTS.md": "AGENTS.md",
+    names.AGENTS_FILE: names.AGENTS_FILE,
     "workflows/ping.py": "workflows/ping.py",
     "images/default/Dockerfile": "images/default/Dockerfile",
 }

@@ -1,7 +1,7 @@
 """Every name that two parts of jr2 must agree on: labels, objects, keys, ports, paths, routes.
 
 A name stands here once. The Converge writes an object under it, a runtime service reads it, and
-a test greps that neither spells it a second time.
+`tests/contract/test_names.py` finds a source that spells it a second time.
 
 Source: spec/converge.md §5 and §14, spec/runtime.md §0, design §5.2 and §6.3.
 """
@@ -87,6 +87,12 @@ REPOS_CRD: Final = "repos.core.jr2.dev"
 IMAGE_ORCHESTRATOR: Final = "jr2-orchestrator"
 IMAGE_HARNESS: Final = "jr2-harness"
 IMAGE_OPERATOR: Final = "jr2-operator"
+IMAGE_PYTHON: Final = (3, 11)
+"""The Python of the Kit images, as a wheel and a syntax tree name it."""
+IMAGE_PYTHON_RELEASE: Final = "3.11.2"
+"""Its full version, which is Debian's."""
+CONTAINERD_NAMESPACE: Final = "k8s.io"
+"""Where the kubelet's images are in containerd."""
 CHECKOUT_HOME: Final = "jr2.local"
 """The registry part of Kit images that were built from a checkout and imported, never pulled."""
 CUSTODIAN_IMAGE: Final = (

@@ -60,9 +60,9 @@ PLATFORMS: Final = {
 """OCI architecture → what uv installs wheels for; Debian 12 has glibc 2.36."""
 
 USERS: Final = {
-    "jr2-orchestrator": names.ORCHESTRATOR_UID,
+    names.IMAGE_ORCHESTRATOR: names.ORCHESTRATOR_UID,
     "jr2-worker": names.WORKER_UID,
-    "jr2-operator": names.OPERATOR_UID,
+    names.IMAGE_OPERATOR: names.OPERATOR_UID,
 }
 
 
