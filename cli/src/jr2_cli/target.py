@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +28,6 @@ if TYPE_CHECKING:
     from .client import Orchestrator
     from .output import Output
     from .port_forward import PortForward
-
-
-ANSWER_WITHIN = 30.0
-"""Seconds that the Orchestrator has to answer through a forward that was announced."""
 
 
 @Parameter(name="*")
@@ -104,7 +99,7 @@ class Link:
             return self._url
         assert self._cluster is not None
         self._forward = self._cluster.open_forward()
-        _wait_until_it_answers(self._forward)
+        self._forward.wait_until_it_answers()
         return self._forward.url
 
 
@@ -219,26 +214,6 @@ def in_cluster(target: Target) -> ClusterTarget:
 def described(cluster: ClusterTarget) -> str:
     """Say which Instance it is, as the line of the contract does."""
     return f"context {cluster.context.name} / namespace {cluster.namespace}"
-
-
-def _wait_until_it_answers(forward: PortForward) -> None:
-    """Wait until the Orchestrator answers through a forward; kubectl announces the port before.
-
-    Raises:
-        ForwardFailed: kubectl ended, or nothing answered in time.
-    """
-    from .client import ConnectionLost, Orchestrator
-
-    deadline = time.monotonic() + ANSWER_WITHIN
-    with Orchestrator(forward.url, None) as probe:
-        while True:
-            try:
-                probe.health()
-                return
-            except ConnectionLost as error:
-                if not forward.alive or time.monotonic() > deadline:
-                    raise forward.failed(str(error)) from error
-                time.sleep(0.1)
 
 
 def _json(response: Any) -> dict[str, Any] | None:

@@ -10,26 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
-import selectors
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-from jr2 import names
-from jr2.errors import StepFailed
 
 from . import processes
+from .port_forward import PortForward
 from .rollout.decide import Workload
 from .rollout.wait import LIMIT_SECONDS
-
-if TYPE_CHECKING:
-    import subprocess
-
-_FORWARDING: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
-_FORWARD_SECONDS: Final = 20.0
-_END_SECONDS: Final = 5.0
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:
@@ -44,7 +31,7 @@ def environment(kubeconfig: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def forward(kubectl: Path, kubeconfig: Path, namespace: str) -> Iterator[str]:
-    """Open a port-forward to the Orchestrator's Service and give its address.
+    """Open a port-forward to the Orchestrator's Service and give its address, once it answers.
 
     Args:
         kubectl: the program.
@@ -52,25 +39,13 @@ def forward(kubectl: Path, kubeconfig: Path, namespace: str) -> Iterator[str]:
         namespace: the Instance's namespace.
 
     Raises:
-        StepFailed: kubectl did not announce a port in time.
+        ForwardFailed: kubectl ended, or nothing answered through its port in time.
     """
-    child = processes.start(
-        [
-            kubectl,
-            "--namespace",
-            namespace,
-            "port-forward",
-            "--address",
-            "127.0.0.1",
-            f"service/{names.ORCHESTRATOR}",
-            f":{names.ORCHESTRATOR_PORT}",
-        ],
-        env=environment(kubeconfig),
-    )
-    try:
-        yield f"http://127.0.0.1:{_announced_port(child)}"
-    finally:
-        _end(child)
+    with PortForward(
+        kubectl, context=None, namespace=namespace, env=environment(kubeconfig)
+    ) as opened:
+        opened.wait_until_it_answers()
+        yield opened.url
 
 
 class RolloutStatus:
@@ -94,47 +69,7 @@ class RolloutStatus:
 
     def stop(self) -> None:
         """End kubectl, if it still waits."""
-        _end(self._child)
-
-
-def _announced_port(child: subprocess.Popen[str]) -> int:
-    """Read kubectl's first lines until it names its local port."""
-    assert child.stdout is not None
-    deadline = time.monotonic() + _FORWARD_SECONDS
-    with selectors.DefaultSelector() as selector:
-        selector.register(child.stdout, selectors.EVENT_READ)
-        while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
-                break
-            line = child.stdout.readline()
-            if not line:
-                # It closed its output, so it is about to end.
-                with contextlib.suppress(processes.TimeoutExpired):
-                    child.wait(_END_SECONDS)
-                break
-            found = _FORWARDING.search(line)
-            if found:
-                return int(found[1])
-    if child.poll() is None:
-        raise StepFailed(
-            f"kubectl port-forward to {names.ORCHESTRATOR} named no port in {_FORWARD_SECONDS:.0f}s"
-        )
-    _, stderr = child.communicate()
-    words = stderr.strip().splitlines()
-    raise StepFailed(
-        f"kubectl port-forward to {names.ORCHESTRATOR} ended"
-        + (f": {words[-1]}" if words else f" with {child.returncode}")
-    )
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(_END_SECONDS)
-        except processes.TimeoutExpired:
-            child.kill()
-            child.wait()
-    for stream in (child.stdout, child.stderr):
-        if stream is not None:
-            stream.close()
+        processes.stop(self._child)
+        for stream in (self._child.stdout, self._child.stderr):
+            if stream is not None:
+                stream.close()

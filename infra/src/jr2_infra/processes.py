@@ -20,6 +20,9 @@ from . import inherited
 if TYPE_CHECKING:
     import asyncio
 
+_GRACE_SECONDS = 5.0
+"""Seconds that a program has to end by itself."""
+
 TimeoutExpired = subprocess.TimeoutExpired
 """What `run` raises when its time has passed; named here, since only this module imports it."""
 
@@ -90,6 +93,17 @@ def start(
         start_new_session=new_session,
         pass_fds=tuple(pass_fds),
     )
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    """End a program that `start` started, and wait until it is gone; its pipes stay the caller's."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def run_family(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> Finished:

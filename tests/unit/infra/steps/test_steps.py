@@ -166,7 +166,10 @@ class Orchestrator:
                     "assemblies": [],
                     "maps": outer.maps,
                 }
-                self._send(200 if self._token() == "read-me" else 401, held)
+                if self.path == "/healthz":
+                    self._send(200, {})
+                else:
+                    self._send(200 if self._token() == "read-me" else 401, held)
 
             def do_PUT(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
@@ -243,7 +246,7 @@ def test_a_publish_says_what_it_replaces_and_carries_the_lease(
     assert isinstance(around[0].check_lease, Lease)
     assert around[0].check_lease.asked == 1
     arguments = (kubectl.parent / "arguments").read_text()
-    assert "--namespace demo port-forward" in arguments
+    assert "--namespace=demo port-forward" in arguments
     assert "publish-me" not in arguments
 
 
@@ -313,5 +316,5 @@ def test_a_forward_that_ends_says_its_last_words(fake: FakeApi, tmp_path: Path) 
     script = tmp_path / "kubectl"
     script.write_text("#!/bin/sh\necho 'error: pod is not running' >&2\nexit 1\n")
     script.chmod(0o700)
-    with pytest.raises(StepFailed, match=r"ended: error: pod is not running"):
+    with pytest.raises(StepFailed, match=r"it ended\n  error: pod is not running"):
         publish.publish_assembly({"assembly": ASSEMBLY}, surroundings(fake, [], kubectl=script))
