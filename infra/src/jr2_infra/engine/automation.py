@@ -17,7 +17,7 @@ import contextlib
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -187,6 +187,7 @@ class _Inline(LanguageRuntimeServicer):  # type: ignore[misc]
                 with contextlib.suppress(grpc.RpcError):
                     log.error(f"{_PROGRAM_FAILED}: {type(error).__name__}: {error}")
             finally:
+                self._loop = None
                 _close(loop)
         return language_pb2.RunResponse(bail=True)
 
@@ -197,10 +198,22 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
     pending = asyncio.all_tasks(loop)
     for task in pending:
         task.cancel()
-    if pending:
-        loop.run_until_complete(asyncio.wait(pending, timeout=_ENDING_SECONDS))
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()
+    try:
+        if pending:
+            _finish(loop, lambda: asyncio.wait(pending, timeout=_ENDING_SECONDS))
+        _finish(loop, loop.shutdown_asyncgens)
+    finally:
+        loop.close()
+
+
+def _finish(loop: asyncio.AbstractEventLoop, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    """Run a piece of work to its end, also on a loop that was told to stop in the last moment."""
+    task = loop.create_task(work())
+    # A stop that came late ends one round; nobody sends a second one.
+    with contextlib.suppress(RuntimeError):
+        loop.run_until_complete(task)
+    if not task.done():
+        loop.run_until_complete(task)
 
 
 @contextlib.contextmanager
