@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import env_file, handoff, instance_folder, interrupt, output, verbs
+from . import env_file, handoff, instance_folder, interrupt, output, streams, verbs
 
 if TYPE_CHECKING:
     from .output import Output
@@ -36,8 +36,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: what follows `jr2`; `None` takes it from the process.
     """
+    streams.reopen_closed()
     given = list(sys.argv[1:] if arguments is None else arguments)
     out = output.begin()
+    try:
+        code = _until_its_end(given, out)
+        out.close()
+    except OSError:
+        # Only a stream of the command itself fails so far out; `settle` says which.
+        code = EXIT_FAILED
+    written = out.settle()
+    return code if written or code != EXIT_OK else EXIT_FAILED
+
+
+def _until_its_end(given: list[str], out: Output) -> int:
+    """Run the command, also when a signal ends it.
+
+    Raises:
+        OSError: a stream of the command cannot be written.
+    """
     try:
         with interrupt.handled():
             return _handed_over(given, out)
@@ -47,11 +64,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return interrupt.EXIT_INTERRUPTED
     except SystemExit as leaving:
         return _status(leaving)
-    except BrokenPipeError:
-        output.silence_stdout()
-        return EXIT_FAILED
-    finally:
-        out.close()
 
 
 def _handed_over(given: list[str], out: Output) -> int:
@@ -128,6 +140,8 @@ def _run(given: list[str], out: Output) -> int:
     except (KeyboardInterrupt, BrokenPipeError):
         raise
     except OSError as error:
+        if out.failed:
+            raise
         _trace()
         out.line(f"error: {error}", code="error")
         return EXIT_FAILED

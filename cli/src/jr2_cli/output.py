@@ -41,6 +41,7 @@ class Output:
         self._stderr = sys.stderr if stderr is None else stderr
         self._stdin = sys.stdin if stdin is None else stdin
         self._streams = False
+        self._failure: tuple[TextIO, OSError] | None = None
         self._status: Status | None = None
         # Steps of the Converge speak from threads of their own.
         self._lock = threading.RLock()
@@ -123,20 +124,66 @@ class Output:
         """Take a progress line away; nothing is written after it."""
         self._clear()
 
+    @property
+    def failed(self) -> bool:
+        """Whether something could not be written; whoever wrote it got the `OSError`."""
+        return self._failure is not None
+
+    def settle(self) -> bool:
+        """Write what is still held back, and say it on stderr when something was not written.
+
+        A reader that went away is not spoken of. Nothing is raised, and after a failure nothing is
+        left that the interpreter could fail to write at its end.
+
+        Returns:
+            Whether all was written.
+        """
+        for stream in (self._stdout, self._stderr):
+            try:
+                stream.flush()
+            except OSError as error:
+                self._fail(stream, error)
+        if self._failure is None:
+            return True
+        stream, failure = self._failure
+        if stream is self._stdout and not isinstance(failure, BrokenPipeError):
+            try:
+                self._write(self._stderr, f"error: cannot write to stdout: {failure.strerror}")
+            except OSError:
+                # Both streams fail; the exit code alone says it.
+                return False
+        return False
+
     def _write(self, stream: TextIO, text: str) -> None:
         with self._lock:
             shown = self._status
             if shown is not None:
                 shown.stop()
             try:
-                stream.write(f"{text}\n")
-            except UnicodeEncodeError:
-                # A terminal of another encoding still gets the line; `—` and `→` become `?`.
-                encoding = stream.encoding or "ascii"
-                stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
-            stream.flush()
+                try:
+                    stream.write(f"{text}\n")
+                except UnicodeEncodeError:
+                    # A terminal of another encoding still gets the line; `—` and `→` become `?`.
+                    encoding = stream.encoding or "ascii"
+                    stream.write(f"{text}\n".encode(encoding, "replace").decode(encoding))
+                stream.flush()
+            except OSError as error:
+                self._fail(stream, error)
+                raise
             if shown is not None:
                 shown.start()
+
+    def _fail(self, stream: TextIO, error: OSError) -> None:
+        """Remember the first failure, and let what is still to be written there go nowhere."""
+        if self._failure is None:
+            self._failure = (stream, error)
+        try:
+            number = stream.fileno()
+        except OSError:
+            return
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
 
     def _clear(self) -> None:
         with self._lock:
@@ -172,10 +219,3 @@ def begin() -> Output:
     output = Output()
     _CURRENT.set(output)
     return output
-
-
-def silence_stdout() -> None:
-    """Let what is still to be written to stdout go nowhere: its reader went away."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
