@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from jr2 import names
+
 from .conftest import CHECKOUT, CONTEXT, Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -32,4 +34,24 @@ def test_the_demo_ends_with_a_run(kit_images: None, tmp_path: Path) -> None:
         assert f"  {stage}: " in done.stderr
 
     demo = Instance(folder, "demo")
-    demo.jr2("down", "--context", CONTEXT, "--yes")
+    assert names.SYSTEM_NAMESPACE in of_ours(demo)
+
+    demo.jr2("down", "--context", CONTEXT, "--all", "--yes")
+
+    assert of_ours(demo) == set()
+
+
+def of_ours(instance: Instance) -> set[str]:
+    """Return the names of what jr2 has in the cluster beside Instances of others."""
+    listed = json.loads(
+        instance.kubectl(
+            "get", "-o", "json",
+            "namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,priorityclasses",
+        )
+    )  # fmt: skip
+    return {
+        item["metadata"]["name"]
+        for item in listed["items"]
+        if item["metadata"].get("labels", {}).get(names.LABEL_MANAGED_BY) == names.MANAGED_BY
+        or item["metadata"]["name"] in {names.SYSTEM_NAMESPACE, instance.name}
+    }
