@@ -58,6 +58,7 @@ def run(arguments: Sequence[str]) -> int:
     """
     from rich.console import Console
 
+    _check_unicode(arguments)
     console = Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
     try:
         result = build()(
@@ -73,12 +74,40 @@ def run(arguments: Sequence[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _check_unicode(arguments: Sequence[str]) -> None:
+    """Refuse a byte that is no UTF-8: nothing but a path could carry it any further.
+
+    Raises:
+        Usage: an argument holds one.
+    """
+    verb = verbs.find(arguments[0])
+    if verb is not None and verb.takes_paths:
+        return
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            option, equals, _ = argument.partition("=")
+            if not (equals and option.startswith("--")):
+                option = before
+            name = option if option.startswith("-") else "an argument"
+            raise errors.Usage(f"{name} is not valid Unicode") from None
+
+
 def _usage_text(error: cyclopts.CycloptsError, arguments: Sequence[str]) -> str:
     """Build the line for arguments that are not the verb's."""
+    verb = arguments[0]
+    if isinstance(error, cyclopts.UnusedCliTokensError) and error.unused_tokens:
+        said = f'unexpected argument "{error.unused_tokens[0]}"'
+    else:
+        said = _one_line(error)
+    return f"jr2 {verb}: {said}\n`jr2 {verb} --help` shows what it takes"
+
+
+def _one_line(error: cyclopts.CycloptsError) -> str:
     said = " ".join(str(error).split()).removesuffix(".")
     missing = _MISSING.fullmatch(said)
     if missing is not None:
         name = missing[1]
         said = f"{name} needs a value" if name.startswith("-") else f"{name} is missing"
-    verb = arguments[0]
-    return f"jr2 {verb}: {said}\n`jr2 {verb} --help` shows what it takes"
+    return said

@@ -23,6 +23,7 @@ class Verb:
         code: the import path of its function or of its cyclopts app.
         examples: command lines that work as they stand.
         streams: whether `--json` streams its steps as events on stdout.
+        takes_paths: whether its arguments are paths, which may hold any byte.
         loads_env_file: whether it reads `.env` itself, at a later place in its order of lines.
     """
 
@@ -32,6 +33,7 @@ class Verb:
     code: str
     examples: tuple[str, ...] = ()
     streams: bool = False
+    takes_paths: bool = False
     loads_env_file: bool = False
 
 
@@ -46,6 +48,7 @@ VERBS: Final = (
         summary="Write a new Instance folder",
         code="jr2_cli.commands.init:init",
         examples=("jr2 init my-instance", "jr2 init . --name my-instance"),
+        takes_paths=True,
     ),
     Verb(
         name="check",
@@ -80,6 +83,7 @@ VERBS: Final = (
         code="jr2_cli.commands.run:run",
         examples=(
             """jr2 run ping --input '{"message":"hi"}'""",
+            "jr2 run ping --input @input.json",
             "jr2 run ping --detach",
         ),
     ),
@@ -110,7 +114,7 @@ VERBS: Final = (
         summary="Answer a Gate of a run, or cancel the run",
         code="jr2_cli.commands.send:send",
         examples=(
-            """jr2 send 3f2a --gate review --event APPROVE --input '{"by":"sam"}'""",
+            """jr2 send 3f2a --gate review --event approve --input '{"by":"sam"}'""",
             "jr2 send 3f2a --event CANCEL",
         ),
     ),

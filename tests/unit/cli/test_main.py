@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jr2 import names
-from jr2_cli import application, main, verbs
+from jr2_cli import application, json_input, main, verbs
 from tests.unit.cli.conftest import RUN, TOKEN, run_status
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def test_an_unknown_word_says_so_then_the_usage_and_exits_2(
             ["run", "ping", "--inptu", "{}"],
             "error: jr2 run: Unknown option: --inptu. Did you mean --input?",
         ),
-        (["run", "ping", "pong"], "error: jr2 run: Unused Tokens: ['pong']"),
+        (["run", "ping", "pong"], 'error: jr2 run: unexpected argument "pong"'),
+        (["up", "extra"], 'error: jr2 up: unexpected argument "extra"'),
+        (["runs", "a", "b"], 'error: jr2 runs: unexpected argument "a"'),
+        (["cluster", "status", "a"], 'error: jr2 cluster: unexpected argument "a"'),
         (["send", "3f2a"], "error: jr2 send: --event needs a value"),
         (["runs", "--yes"], "error: jr2 runs: Unknown option: --yes"),
     ],
@@ -87,14 +91,106 @@ def test_a_wrong_argument_is_one_line_with_a_hint_and_exits_2(
         ),
         ('"hi"', """error: --input is not a JSON object, such as '{"message":"hi"}'"""),
         ('{"a": NaN}', "error: --input is not JSON (NaN is no JSON number)"),
+        ("{\n}}", "error: --input is not JSON (Extra data at line 2 column 2)"),
+        ('{"message":"\\ud800"}', "error: --input is not valid Unicode"),
+        ('{"\\udfff":1}', "error: --input is not valid Unicode"),
+        ('{"message":"\udcff"}', "error: --input is not valid Unicode"),
+        (
+            '{"a": 1e999}',
+            "error: --input is not JSON (Out of range float values are not JSON compliant)",
+        ),
+        ('{"a":' * 100_000, "error: --input is nested too deeply"),
+        ("@/nowhere", "error: cannot read --input from /nowhere: No such file or directory"),
+        ("@", 'error: cannot read --input from "": Is a directory'),
     ],
 )
+@pytest.mark.parametrize(
+    "verb", [["run", "ping"], ["send", RUN, "--gate", "review", "--event", "approve"]]
+)
 def test_an_input_that_is_no_json_object_is_refused_before_anything_is_asked(
-    jr2: Jr2, text: str, line: str
+    jr2: Jr2, verb: list[str], text: str, line: str
 ) -> None:
-    said = jr2("run", "ping", "--input", text)
+    said = jr2(*verb, "--input", text)
 
     assert (said.code, said.stdout, said.stderr) == (2, "", f"{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ([b"run", b"ping", b"--input", b'{"message":"\xff"}'], "--input"),
+        ([b"run", b"ping", b'--input={"message":"\xff"}'], "--input"),
+        ([b"run", b"\xff"], "an argument"),
+        ([b"run", b"ping", b"-n", b"\xff"], "-n"),
+        ([b"send", b"\xff\xff\xff\xff", b"--event", b"CANCEL"], "an argument"),
+        ([b"send", b"3f2a", b"--event", b"\xff", b"--gate", b"g"], "--event"),
+        ([b"send", b"3f2a", b"--event", b"go", b"--gate", b"\xff"], "--gate"),
+        ([b"status", b"3f2a\xff"], "an argument"),
+        ([b"up", b"--context", b"\xff"], "--context"),
+    ],
+)
+def test_a_byte_that_is_no_unicode_is_refused_before_anything_is_asked(
+    tmp_path: Path, arguments: list[bytes], name: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable.encode(), b"-m", b"jr2_cli", *arguments],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"error: {name} is not valid Unicode\n"
+
+
+@pytest.mark.parametrize("option", ["-", "@input.json", "@/dev/stdin"])
+@pytest.mark.parametrize(
+    ("content", "code", "line"),
+    [
+        (b'{"message":\n"hi"}\n', 0, None),
+        (b"\xff", 2, "error: --input is not valid Unicode"),
+        (b"", 2, "error: --input is not JSON (Expecting value at column 1)"),
+    ],
+)
+def test_an_input_comes_from_a_file_or_from_stdin(
+    far: FarOrchestrator,
+    at: dict[str, str],
+    tmp_path: Path,
+    option: str,
+    content: bytes,
+    code: int,
+    line: str | None,
+) -> None:
+    (tmp_path / "input.json").write_bytes(content)
+    done = subprocess.run(
+        [sys.executable, "-m", "jr2_cli", "run", "ping", "--detach", "--input", option],
+        cwd=tmp_path,
+        env={**os.environ, **at},
+        input=content,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr.decode()) == (code, f"{line or f'→ {far.url}'}\n")
+    asked = [("POST", "/workflows/ping/runs", {"message": "hi"})] if line is None else []
+    assert far.asked == asked
+
+
+def test_an_input_from_a_closed_stdin_is_empty(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$0" -m jr2_cli run ping --input - <&-', sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == "error: --input is not JSON (Expecting value at column 1)\n"
 
 
 @pytest.mark.parametrize("word", ["--help", "-h"])
@@ -145,6 +241,26 @@ def test_each_verb_of_the_usage_text_is_registered() -> None:
         assert verb.examples
         for example in verb.examples:
             assert example.startswith(f"jr2 {verb.name}")
+
+
+def shown_examples() -> list[str]:
+    """Each command line that a help text shows."""
+    usage = verbs.usage().partition("\nExamples:\n")[2].partition("\n\n")[0].splitlines()
+    return [line.strip() for line in usage] + [line for v in verbs.VERBS for line in v.examples]
+
+
+@pytest.mark.parametrize("example", shown_examples())
+def test_each_example_of_a_help_text_is_a_call_that_is_understood(example: str) -> None:
+    name, *arguments = shlex.split(example)
+
+    assert name == "jr2"
+    _, bound, _ = application.build().parse_args(arguments, exit_on_error=False, print_error=False)
+    given = bound.arguments
+    # A Gate takes the names of its events, which are snake case; a run takes CANCEL alone.
+    if "event" in given:
+        assert given["event"].islower() if given.get("gate") else given["event"] == "CANCEL"
+    if str(given.get("input", "@")).startswith("{"):
+        assert json_input.parse(given["input"])
 
 
 def test_completion_is_written_for_the_shell_of_the_person(jr2: Jr2, tmp_path: Path) -> None:

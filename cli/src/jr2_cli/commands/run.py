@@ -17,7 +17,7 @@ def run(
     workflow: str,
     /,
     *,
-    input: str = "{}",
+    input: Annotated[str, Parameter(allow_leading_hyphen=True)] = "{}",
     detach: Annotated[bool, Parameter(negative="")] = False,
     target: Target = Target(),  # noqa: B008 (frozen)
 ) -> int:
@@ -29,7 +29,8 @@ def run(
 
     Args:
         workflow: the name of the Workflow, a file of `workflows/` without `.py`.
-        input: the input of the run, a JSON object.
+        input: the input of the run, a JSON object; `@<file>` reads it from a file, `-` from
+            stdin.
         detach: print the run's id as JSON and leave.
         target: the options that name an Orchestrator.
     """

@@ -5,6 +5,10 @@ Source: spec/converge.md §2.5.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from jr2 import errors
 
 from .. import json_input, output, run_ids
@@ -19,7 +23,7 @@ def send(
     *,
     event: str,
     gate: str | None = None,
-    input: str | None = None,
+    input: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     target: Target = Target(),  # noqa: B008 (frozen)
 ) -> int:
     """Answer an open Gate of a run, or cancel the run.
@@ -31,7 +35,8 @@ def send(
         run_id: the run's id, or its first four characters or more.
         event: the name of the event.
         gate: the Gate, as `jr2 status <run>` shows it under `gates`.
-        input: what the event carries, a JSON object.
+        input: what the event carries, a JSON object; `@<file>` reads it from a file, `-` from
+            stdin.
         target: the options that name an Orchestrator.
     """
     body = _body(event, gate, input)
