@@ -114,9 +114,48 @@ def test_a_value_never_enters_an_error(
         instance.read_config(root)
 
     assert raised.value.printed == (
-        f"error: {root}/jr2_config.py did not load — ValueError: invalid literal for int() with "
-        "base 10: '<TOKEN>' (line 2)"
+        f"error: {root}/jr2_config.py did not load — ValueError (line 2: int(os.environ['TOKEN']))"
     )
+
+
+@pytest.mark.parametrize("value", ["CANARY\nsecond", "CANARY\udcff\\t'\""])
+@pytest.mark.parametrize(
+    "code",
+    [
+        "int(os.environ['TOKEN'])",
+        "print(repr(os.environ['TOKEN']), flush=True); os._exit(7)",
+        "print(os.environ['TOKEN'][1:5], flush=True); os._exit(7)",
+    ],
+)
+def test_no_form_of_a_value_enters_an_error(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch, value: str, code: str
+) -> None:
+    monkeypatch.setenv("TOKEN", value)
+    root = make_instance({"jr2_config.py": f"import os\n{code}\n"})
+
+    with pytest.raises(StepFailed) as raised:
+        instance.read_config(root)
+
+    assert "ANAR" not in raised.value.printed
+
+
+def test_a_workflow_does_not_see_what_the_config_kept(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the cluster there are no values, so the answer of the laptop must not rest on them."""
+    monkeypatch.setenv("TOKEN", "CANARY-long")
+    root = make_instance(
+        {
+            "jr2_config.py": "from jr2 import Config\nfrom kept import TOKEN\nconfig = Config()\n",
+            "kept.py": "import os\nTOKEN = os.environ.get('TOKEN', 'none')\n",
+            ".env": "TOKEN=x\n",
+            "workflows/one.py": "from jr2_config import TOKEN\n{}[TOKEN.split('-')[0]]\n",
+        }
+    )
+
+    (problem,) = instance.read_instance(root).problems
+
+    assert "KeyError: 'none'" in problem.message
 
 
 def test_a_config_that_ends_its_process(

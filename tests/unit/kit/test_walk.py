@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from jr2 import walk
+from jr2 import masking, walk
 from jr2.walk import Problem
 
 MACHINE = """\
@@ -264,13 +265,132 @@ def test_the_config_is_found_by_its_place(folder: Path, monkeypatch: pytest.Monk
     assert config_problem(folder, "x = 1").endswith('has no "config" (use `config = Config(…)`)')
 
 
+VALUES = [
+    "CANARY\n7hQwvZ-8Zp",
+    "CANARY\\t\\x7hQwvZ",
+    "CANARY\udcff\udc80x7hQwvZ",
+    "CANARY'é\"x7hQwvZ",
+    "9c1-CANARY-77f",
+]
+CARRIERS = [
+    ("int(VALUE)", "ValueError"),
+    ("{}[VALUE]", "KeyError"),
+    ("{}[VALUE[:3]]", "KeyError"),
+    ("{}[VALUE[-5:]]", "KeyError"),
+    ("open(VALUE)", None),
+    ("raise ImportError(VALUE[::-1])", "ImportError"),
+    ("raise RuntimeError(VALUE.encode('utf-8', 'surrogateescape').hex())", "RuntimeError"),
+    ("import importlib; importlib.import_module(VALUE[:6])", "ModuleNotFoundError"),
+    ("getattr(os, VALUE[:6])", "AttributeError"),
+    ("import ast; ast.literal_eval(VALUE)", None),
+    ("eval(VALUE[:6] if VALUE[0] == 'C' else VALUE[4:10])", "NameError"),
+    ("raise SystemExit(VALUE)", "SystemExit"),
+    ("from jr2 import Config; Config(name=VALUE)", None),
+    ("from jr2 import Config; Config(name=VALUE[:6])", None),
+    ("from jr2 import *; Config(sandbox=Sandbox(resources=Size(memory=VALUE[:6])))", None),
+    ("from jr2 import Config; Config(**{VALUE[-6:]: 1})", None),
+]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize(("line", "kind"), CARRIERS)
+def test_no_form_and_no_part_of_a_value_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, value: str, line: str, kind: str | None
+) -> None:
+    text = f"import os\nVALUE = os.environ['A_NAME']\n{line}\n"
+    write(folder, {"jr2_config.py": text})
+    monkeypatch.setenv("A_NAME", value)
+
+    problem = walk.load_config(folder, {"A_NAME": value}).problem
+
+    assert problem is not None
+    said = problem.message.removeprefix(f"{folder}/jr2_config.py").replace(line, "")
+    if kind is not None:
+        assert said.startswith(f" did not load — {kind} (line 3")
+    parts = [value[at : at + 3] for at in range(len(value) - 2)]
+    hexed = value.encode("utf-8", "surrogateescape").hex()
+    for part in [*parts, value[::-1], hexed]:
+        assert part not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (
+            "import os\nint(os.environ['A_NAME'])\n",
+            "ValueError (line 2: int(os.environ['A_NAME']))",
+        ),
+        (
+            "import os\nx = os.environ['NOT_SET']\n",
+            "KeyError: 'NOT_SET' (line 2: x = os.environ['NOT_SET'])",
+        ),
+        ("x = [\n", "SyntaxError: '[' was never closed (line 1)"),
+        (
+            "import not_there\n",
+            "ModuleNotFoundError: No module named 'not_there' (line 1: import not_there)",
+        ),
+        ("x = nam\n", "NameError: name 'nam' is not defined (line 1: x = nam)"),
+        (
+            "import os\nos.nope\n",
+            "AttributeError: module 'os' has no attribute 'nope' (line 2: os.nope)",
+        ),
+        ("int('typed-here')\n", "ValueError (line 1)"),
+        ("int(f'{1}typed-here')\n", "ValueError (line 1)"),
+        ("int('''\ntyped-here''' + '')\n", "ValueError (line 1)"),
+        ("x = len(0)  # typed-here\n", "TypeError (line 1)"),
+        ("x = len(123456)\n", "TypeError (line 1)"),
+        ("from beside import x\n", "ValueError (beside/__init__.py line 1: x = int(str()))"),
+    ],
+)
+def test_what_is_harmless_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, fault: str
+) -> None:
+    monkeypatch.setenv("A_NAME", "0123-CANARY")
+    write(folder, {"jr2_config.py": text, "beside/__init__.py": "x = int(str())\n"})
+
+    problem = walk.load_config(folder, {"A_NAME": "0123-CANARY"}).problem
+
+    assert problem is not None
+    assert problem.message == f"{folder}/jr2_config.py did not load — {fault}"
+
+
+def test_a_value_that_is_no_text_is_named_as_such(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = (
+        "import os\nfrom jr2 import Config\nconfig = Config(platforms=[os.environ['A_NAME']])\n"
+    )
+    write(folder, {"jr2_config.py": config})
+    monkeypatch.setenv("A_NAME", "CANARY\udcff")
+
+    problem = walk.report_config(folder, {"A_NAME": "CANARY\udcff"}).problem
+
+    assert problem is not None
+    assert "CANARY" not in problem.message
+
+
 def test_a_value_gives_way_to_its_name() -> None:
     text = "bad CANARY-long and CANARY and a"
 
     assert (
-        walk.without_values(text, {"SHORT": "a", "ONE": "CANARY", "TWO": "CANARY-long"})
+        masking.without_values(text, {"SHORT": "a", "ONE": "CANARY", "TWO": "CANARY-long"})
         == "bad <TWO> and <ONE> and a"
     )
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("form", [repr, ascii, json.dumps, str, os.fsencode])
+def test_each_form_of_a_value_gives_way(value: str, form: Callable[[str], object]) -> None:
+    said = masking.without_values(f"saw {form(value)!s}", {"ONE": value})
+
+    assert "CANARY" not in said
+    assert "<ONE>" in said
+
+
+def test_a_line_with_a_part_of_a_value_is_not_shown() -> None:
+    said = masking.without_parts("one\nsaw 9c1 and\nsaw 9c1-77", {"ONE": "9c1-77"})
+
+    assert said == "one\n(a line that holds a part of a value is not shown)\nsaw <ONE>"
 
 
 def test_a_problem_is_closed() -> None:

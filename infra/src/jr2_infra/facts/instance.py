@@ -24,7 +24,8 @@ from pydantic import JsonValue
 from jr2 import names
 from jr2.config import Config, name_problem
 from jr2.errors import Jr2Error, Refusal, StepFailed
-from jr2.walk import ConfigReport, Problem, WalkedWorkflow, WorkflowsReport, without_values
+from jr2.masking import without_parts
+from jr2.walk import ConfigReport, Problem, WalkedWorkflow, WorkflowsReport
 
 from .. import processes
 from .kit import INTERPRETER, check_kit_version, running_copy
@@ -292,5 +293,5 @@ def _ends(node: ast.expr, words: tuple[str, ...]) -> bool:
 
 def _last_words(text: str, handed: Mapping[str, str]) -> str:
     """Return the last lines of a child below the line they follow, with no value it was handed."""
-    lines = without_values(text, handed).rstrip().splitlines()[-_WORDS_KEPT:]
+    lines = without_parts(text, handed).rstrip().splitlines()[-_WORDS_KEPT:]
     return "".join([":", *(f"\n  {line}" for line in lines)]) if lines else ""

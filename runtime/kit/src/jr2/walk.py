@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from . import names
+from . import masking, names
 from .config import Config, ConfigInvalid
 from .errors import BuildRefused
 
@@ -49,7 +49,6 @@ PACKAGE: Final = "jr2_instance"
 CONFIG_MODULE: Final = "jr2_config"
 _WORKFLOW_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _MISSING: Final = object()
-_SHORTEST_SECRET: Final = 4
 
 
 class _Shape(BaseModel):
@@ -145,20 +144,30 @@ class LoadedWorkflows:
     problems: tuple[Problem, ...]
 
 
-def load_config(folder: Path) -> LoadedConfig:
+def load_config(folder: Path, values: Mapping[str, str] | None = None) -> LoadedConfig:
     """Import `jr2_config.py` of an Instance folder and return its `config`.
 
     Args:
         folder: the absolute path of the Instance folder.
+        values: the variables that were handed over for it; no value enters a problem, nor does a
+            part of one.
     """
     file = folder / names.CONFIG_FILE
+    values = values or {}
     _open(folder)
     try:
         module = _import_config(folder)
     except ConfigInvalid as error:
-        return LoadedConfig(problem=_error(f"{file} at {error.path}: {error.problem}"))
+        source = "".join(linecache.getlines(str(file)))
+        path = masking.names_hidden(error.path, values, source)
+        said = f"{path}: {error.problem}"
+        hidden = masking.quoted_parts_hidden(said, values)
+        if hidden is None:
+            hidden = "a field has a wrong value, which holds a part of a value of the environment"
+        return LoadedConfig(problem=_error(f"{file} at {hidden}"))
     except (Exception, SystemExit) as error:
-        return LoadedConfig(problem=_error(f"{file} did not load — {_fault(error, folder)}"))
+        fault = _config_fault(error, folder, values) if values else _fault(error, folder)
+        return LoadedConfig(problem=_error(f"{file} did not load — {fault}"))
     config = getattr(module, "config", _MISSING)
     if config is _MISSING:
         return LoadedConfig(problem=_error(f'{file} has no "config" (use `config = Config(…)`)'))
@@ -202,12 +211,27 @@ def workflow_files(folder: Path) -> list[Path]:
     )
 
 
-def report_config(folder: Path) -> ConfigReport:
-    """Load the config and say it as plain data, with its secret values."""
-    loaded = load_config(folder)
+def report_config(folder: Path, values: Mapping[str, str] | None = None) -> ConfigReport:
+    """Load the config and say it as plain data, with its secret values.
+
+    Args:
+        folder: the absolute path of the Instance folder.
+        values: as `load_config` takes them.
+    """
+    loaded = load_config(folder, values)
     if loaded.config is None:
         return ConfigReport(problem=loaded.problem)
-    return ConfigReport(config=loaded.config.revealed())
+    revealed = loaded.config.revealed()
+    try:
+        json.dumps(revealed, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return ConfigReport(
+            problem=_error(
+                f"{folder / names.CONFIG_FILE}: a value of the config is not UTF-8 — correct "
+                f"{names.ENV_FILE} or the variable that it comes from"
+            )
+        )
+    return ConfigReport(config=revealed)
 
 
 def report_workflows(folder: Path) -> WorkflowsReport:
@@ -241,22 +265,12 @@ def describe(workflow: LoadedWorkflow) -> WalkedWorkflow:
     )
 
 
-def without_values(text: str, values: Mapping[str, str]) -> str:
-    """Return a text of user code with the name of a variable in the place of its value.
-
-    A value of less than four characters is no secret, and stays.
-    """
-    for name, value in sorted(values.items(), key=lambda item: -len(item[1])):
-        if len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, f"<{name}>")
-    return text
-
-
 def main(arguments: Sequence[str], channel: int) -> int:
     """Walk a folder and write its reports to a file descriptor, each a line of JSON in ASCII.
 
-    The variables of the config are taken away before a Workflow is loaded: it does not see them in
-    the cluster either.
+    The variables of the config are taken away before a Workflow is loaded, and so are the modules
+    of the folder that may keep their values: in the cluster it does not see them either, and what
+    it says when it fails cannot hold one.
 
     Args:
         arguments: the folder, then `all` or `config`, then the variables that only the config may
@@ -264,11 +278,14 @@ def main(arguments: Sequence[str], channel: int) -> int:
         channel: the descriptor; nothing that user code prints may reach it.
     """
     folder, extent, *variables = arguments
-    config = report_config(Path(folder))
-    values = {name: os.environ.pop(name, "") for name in variables}
+    values = {name: os.environ.get(name, "") for name in variables}
+    config = report_config(Path(folder), values)
     if config.problem is not None:
         config = ConfigReport(problem=_silent(config.problem, values))
     _write(channel, config)
+    for name in variables:
+        os.environ.pop(name, None)
+    _forget_own(Path(folder))
     if extent == "all":
         found = report_workflows(Path(folder))
         problems = [_silent(problem, values) for problem in found.problems]
@@ -335,7 +352,7 @@ def _what(value: object) -> str:
 
 
 def _silent(problem: Problem, values: Mapping[str, str]) -> Problem:
-    return Problem(prefix=problem.prefix, message=without_values(problem.message, values))
+    return Problem(prefix=problem.prefix, message=masking.without_values(problem.message, values))
 
 
 def _error(message: str) -> Problem:
@@ -352,18 +369,38 @@ def _fault(error: BaseException, folder: Path) -> str:
     return f"{said} ({where})" if where else said
 
 
+def _config_fault(error: BaseException, folder: Path, values: Mapping[str, str]) -> str:
+    """Say an exception of a config that saw values: its class, and the user's own line.
+
+    Its words may hold a value in any form, so they are kept only where they cannot.
+    """
+    place = _own_place(error, folder)
+    said = type(error).__name__
+    if place is None:
+        return said
+    relative = _own_relative(place[0], folder)
+    text = "".join(linecache.getlines(place[0]))
+    source = masking.harmless_source(text, place[1], values) if relative is not None else ""
+    words: str | None = None
+    if isinstance(error, SyntaxError):
+        # Of a file, and not of a text that the config made and evaluated.
+        words = error.msg if relative is not None else None
+    else:
+        words = masking.harmless_words(error, str(error).strip(), values, source)
+    if relative is None:
+        return said
+    where = f"line {place[1]}"
+    if relative != names.CONFIG_FILE:
+        where = f"{relative} {where}"
+    return said + (f": {words}" if words else "") + f" ({where}{f': {source}' if source else ''})"
+
+
 def _own_line(error: BaseException, folder: Path) -> str | None:
     """Return file, line and source of the deepest line of the folder that the error came through.
 
     The source of the config is left out: a secret may be written there.
     """
-    place: tuple[str, int] | None = None
-    if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        place = (error.filename, error.lineno)
-    else:
-        for filename, line in _frames(error.__traceback__):
-            if _own_relative(filename, folder) is not None:
-                place = (filename, line)
+    place = _own_place(error, folder)
     if place is None:
         return None
     relative = _own_relative(place[0], folder)
@@ -373,6 +410,19 @@ def _own_line(error: BaseException, folder: Path) -> str | None:
         return f"line {place[1]}"
     source = linecache.getline(*place).strip()
     return f"{relative} line {place[1]}" + (f": {source}" if source else "")
+
+
+def _own_place(error: BaseException, folder: Path) -> tuple[str, int] | None:
+    """Return the file and the line that a syntax error names, else the deepest own line."""
+    place: tuple[str, int] | None = None
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        made = _own_relative(error.filename, folder) is None and not os.path.isabs(error.filename)
+        if not made:
+            return (error.filename, error.lineno)
+    for filename, line in _frames(error.__traceback__):
+        if _own_relative(filename, folder) is not None:
+            place = (filename, line)
+    return place
 
 
 def _frames(trace: types.TracebackType | None) -> Iterator[tuple[str, int]]:
@@ -420,6 +470,17 @@ def _open(folder: Path) -> None:
         names.WORKFLOWS_DIR,
         sys.modules[f"{PACKAGE}.{names.WORKFLOWS_DIR}"],
     )
+
+
+def _forget_own(folder: Path) -> None:
+    """Forget the modules of the folder: each is loaded anew by who imports it next."""
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == __package__:
+            # A checkout of the Kit may lie in the folder.
+            continue
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and _own_relative(file, folder) is not None:
+            del sys.modules[name]
 
 
 def _find_fresh(path: str) -> FileFinder:
