@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
@@ -24,6 +25,7 @@ from . import sse
 
 _Shape = TypeVar("_Shape", bound=wire.Wire)
 
+_WORKFLOW: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TIMEOUT: Final = httpx2.Timeout(30.0, connect=10.0)
 _SILENCE: Final = 45.0
 """Seconds without a byte after which a feed counts as broken; a live one says something each 15."""
@@ -98,14 +100,16 @@ class Orchestrator:
             ApiFailed: 404 for an unknown Workflow, 400 for an input that does not fit its door.
         """
         path = f"/workflows/{_segment(workflow)}/runs"
+        if not _WORKFLOW.fullmatch(workflow):
+            # No Workflow has such a name, and as a part of a path it could lead to another route.
+            known = ", ".join(map(str, self._list("/workflows"))) or "none"
+            said = f"no workflow {json.dumps(workflow, ensure_ascii=False)} — workflows: {known}"
+            raise ApiFailed(404, path, said, self._skew(404, path))
         return self.parse(wire.RunStarted, self._ask("POST", path, body=value), path)
 
     def live_runs(self) -> list[Any]:
         """List the live runs, as the Orchestrator gave them."""
-        answer = self._ask("GET", "/runs")
-        if not isinstance(answer, list):
-            raise self._unknown_shape("/runs")
-        return answer
+        return self._list("/runs")
 
     def run(self, run_id: str) -> dict[str, Any]:
         """Return the status of a run with its open Gates, as the Orchestrator gave it.
@@ -175,6 +179,12 @@ class Orchestrator:
         except ValidationError:
             # The library's words quote the values, and a run's context may hold anything.
             raise self._unknown_shape(path) from None
+
+    def _list(self, path: str) -> list[Any]:
+        answer = self._ask("GET", path)
+        if not isinstance(answer, list):
+            raise self._unknown_shape(path)
+        return answer
 
     def _ask(
         self,

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,27 @@ if TYPE_CHECKING:
     from .port_forward import PortForward
 
 
+_DNS_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+
+
+def _check_namespace(_: type, given: str | None) -> None:
+    """Refuse what no cluster takes as a namespace.
+
+    Raises:
+        Usage: it is no DNS label.
+    """
+    if given is not None and not _DNS_LABEL.fullmatch(given):
+        shown = json.dumps(given, ensure_ascii=False)
+        raise errors.Usage(
+            f"{shown} cannot name a namespace: a name has 1 to 63 of a-z, 0-9 and `-`, and starts "
+            "and ends with a letter or a digit"
+        )
+
+
+Namespace = Annotated[str | None, Parameter(name=["--namespace", "-n"], validator=_check_namespace)]
+"""The option that names a namespace, the same for each verb."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -38,7 +61,7 @@ class Target:
     url: Annotated[str | None, Parameter(env_var=names.ENV_URL, show_env_var=True)] = None
     """Address of the Orchestrator; no cluster and no Instance folder is needed then."""
 
-    namespace: Annotated[str | None, Parameter(name=["--namespace", "-n"])] = None
+    namespace: Namespace = None
     """Namespace of the Instance; without it, the name that the config gives."""
 
     context: str | None = None

@@ -188,6 +188,8 @@ class FarOrchestrator:
             return
         elif ("GET", path) in self.answers:
             self._send(request, *self.answers[("GET", path)])
+        elif path == "/workflows":
+            self._send(request, 200, ["ping", "review"])
         elif path == "/runs":
             self._send(request, 200, list(self.runs.values()))
         elif path == "/runs/resolve":

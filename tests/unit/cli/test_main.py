@@ -145,6 +145,28 @@ def test_a_byte_that_is_no_unicode_is_refused_before_anything_is_asked(
     assert done.stderr.decode() == f"error: {name} is not valid Unicode\n"
 
 
+@pytest.mark.parametrize("given", ["BAD NS", "", "a.b", "-a", "a-", "x" * 64, "a/b", "é"])
+@pytest.mark.parametrize(
+    "verb", [["up"], ["down"], ["run", "ping"], ["runs"], ["status"], ["version"]]
+)
+def test_a_namespace_that_is_no_dns_label_is_refused(jr2: Jr2, verb: list[str], given: str) -> None:
+    said = jr2(*verb, f"--namespace={given}")
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr == (
+        f'error: "{given}" cannot name a namespace: a name has 1 to 63 of a-z, 0-9 and `-`, and '
+        "starts and ends with a letter or a digit\n"
+    )
+
+
+@pytest.mark.parametrize("given", ["a", "my-instance", "x" * 63, "0"])
+def test_a_dns_label_names_a_namespace(jr2: Jr2, given: str) -> None:
+    said = jr2("runs", "-n", given)
+
+    assert said.code == 1
+    assert "not inside a jr2 instance" in said.stderr
+
+
 @pytest.mark.parametrize("option", ["-", "@input.json", "@/dev/stdin"])
 @pytest.mark.parametrize(
     ("content", "code", "line"),

@@ -107,6 +107,31 @@ def test_an_unknown_workflow_is_named_with_what_is_deployed(
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("", '""'),
+        ("../ping", '"../ping"'),
+        ("a/b", '"a/b"'),
+        ("..", '".."'),
+        ("ping/runs", '"ping/runs"'),
+        ("ping?x=1", '"ping?x=1"'),
+        ("pïng", '"pïng"'),
+        ("a\nb", r'"a\nb"'),
+    ],
+)
+def test_what_can_name_no_workflow_is_an_unknown_one(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str], name: str, shown: str
+) -> None:
+    said = jr2("run", name, env=at)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[1:2] == [
+        f"error: no workflow {shown} — workflows: ping, review"
+    ]
+    assert not any(method == "POST" for method, _, _ in far.asked)
+
+
 @pytest.mark.parametrize(("status", "hinted"), [(404, True), (405, True), (400, False)])
 def test_an_instance_of_another_version_is_named_where_it_explains(
     jr2: Jr2, far: FarOrchestrator, at: dict[str, str], status: int, hinted: bool

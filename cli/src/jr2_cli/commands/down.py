@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import instance, output
+from ..target import Namespace
 
 
 def down(
@@ -18,7 +19,7 @@ def down(
     all: Annotated[bool, Parameter(negative="")] = False,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     force: Annotated[bool, Parameter(negative="")] = False,
-    namespace: Annotated[str | None, Parameter(name=["--namespace", "-n"])] = None,
+    namespace: Namespace = None,
     context: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:

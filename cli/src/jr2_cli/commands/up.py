@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import env_file, instance, output
+from ..target import Namespace
 from ..tooling import look_for_tooling
 
 
@@ -19,7 +20,7 @@ def up(
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     force: Annotated[bool, Parameter(negative="")] = False,
     skip_provider_preflight: Annotated[bool, Parameter(negative="")] = False,
-    namespace: Annotated[str | None, Parameter(name=["--namespace", "-n"])] = None,
+    namespace: Namespace = None,
     context: str | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
