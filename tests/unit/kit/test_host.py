@@ -74,6 +74,7 @@ TASKS = """
 import asyncio
 import os
 import sys
+import time
 from pathlib import Path
 
 from jr2 import Context, Event, Machine
@@ -126,6 +127,13 @@ async def stubborn(marker: str) -> str:
     return "never"
 
 
+async def block(marker: str) -> str:
+    Path(marker).write_text("up")
+    while not Path(marker + ".go").exists():
+        time.sleep(0.01)
+    return "at last"
+
+
 def spin(c, e):
     while e.size < 0:
         Path(os.environ.get("HOME", "/tmp"), "spinning").touch()
@@ -134,7 +142,7 @@ def spin(c, e):
 
 m = Machine("tasks", context=Ctx, start=lambda i: Ctx(text="x" * (i.door or 0)))
 a = m.state("a", initial=True)
-for function in (sleep, fail, leave, give_up, big, paths, environment, stubborn):
+for function in (sleep, fail, leave, give_up, big, paths, environment, stubborn, block):
     m.task(function.__name__, function)
 a.gate().on(Go, assign=spin)
 machine = m.build()
@@ -332,7 +340,8 @@ def test_what_cannot_be_served_is_answered_and_the_process_goes_on(start: Any) -
         ("broken", 'no Workflow "ping" is loaded (loaded: none)'),
         (
             "broken",
-            "no request: op: Input should be 'load', 'start', 'step', 'task' or 'stop_task'",
+            "no request: op: Input should be 'load', 'start', 'step', 'task', 'stop_task' or "
+            "'ping'",
         ),
         ("broken", 'no Workflow "ping" is loaded (loaded: none)'),
         ("loaded", None),
@@ -437,6 +446,51 @@ def test_a_task_may_clean_up_when_it_is_stopped(
     process.send(op="stop_task", run_id="r", key="a#1:task.x")
 
     assert process.read()[0]["output"] == "anyway"
+
+
+def test_a_ping_is_answered_while_a_task_waits(
+    assembly: Assembly, start: Any, tmp_path: Path
+) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    assert process.ask(op="ping")[0] == {"kind": "pong", "id": 2}
+    process.task("sleep", str(tmp_path / "up"))
+    wait_for(tmp_path / "up")
+
+    assert process.ask(op="ping")[0]["kind"] == "pong"
+
+
+def test_a_ping_is_not_answered_while_a_task_blocks(
+    assembly: Assembly, start: Any, tmp_path: Path
+) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    task = process.task("block", str(tmp_path / "up"))
+    wait_for(tmp_path / "up")
+
+    ping = process.send(op="ping")
+
+    # The main thread answers what comes after it, so the ping was passed on and nobody took it.
+    assert process.ask(op="start", workflow="tasks", run_id="r")[0]["kind"] == "stepped"
+    (tmp_path / "up.go").touch()
+    answers = {reply["id"]: reply["kind"] for reply, _ in (process.read(), process.read())}
+    assert answers == {task: "task_done", ping: "pong"}
+
+
+def test_a_process_whose_loop_is_blocked_ends_with_its_connection(
+    assembly: Assembly, start: Any, tmp_path: Path
+) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    process.task("block", str(tmp_path / "up"))
+    wait_for(tmp_path / "up")
+
+    process.close()
+
+    assert process.wait() == 0
 
 
 def test_the_process_imports_the_kit_and_the_assembly_and_nothing_else(

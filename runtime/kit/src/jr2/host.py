@@ -147,6 +147,8 @@ class Host:
             self._step(request, body)
         elif request.op == "task":
             self._task(request)
+        elif request.op == "ping":
+            self._tasks.ping(request.id)
         else:
             self._tasks.stop(request.run_id or "", _needed(request.key, "key"))
 

@@ -1,6 +1,7 @@
 """The tasks of an Assembly process: one event loop in a thread of its own.
 
-Steps run on the main thread, so a task that blocks the loop holds up other tasks, but no step. What
+Steps run on the main thread, so a task that blocks the loop holds up other tasks, but no step. It
+also holds up the answer to a ping, by which the Orchestrator knows of it and ends the process. What
 a task raises, and what it is stopped by, becomes the answer to the request that started it; nothing
 of it ends the process.
 
@@ -19,18 +20,18 @@ from typing import Final
 from pydantic import JsonValue
 
 from . import names
-from .host_wire import TaskRaised, TaskReturned
+from .host_wire import Pong, TaskRaised, TaskReturned
 from .snapshot import json_text
 from .tasks import reason
 
 STOPPED: Final = "stopped"
 """The reason of a task that was stopped because its state was left."""
 
-Answer = Callable[[TaskReturned | TaskRaised], None]
+Answer = Callable[[TaskReturned | TaskRaised | Pong], None]
 
 
 class TaskLoop:
-    """Runs tasks, each named by run and key, and answers once for each.
+    """Runs tasks, each named by run and key, and answers once for each, and for each ping.
 
     Args:
         answer: is called on the loop's thread.
@@ -58,6 +59,10 @@ class TaskLoop:
     def stop(self, run_id: str, key: str) -> None:
         """Cancel a task; one that is not there has answered already."""
         self._loop.call_soon_threadsafe(self._stop, run_id, key)
+
+    def ping(self, request: int) -> None:
+        """Answer once the loop has done what it was asked before, stops included."""
+        self._loop.call_soon_threadsafe(self._answer, Pong(id=request))
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -17,6 +17,8 @@ Operations:
 - `task`: run the task of a slot. Answers `task_done` or `task_failed`, whenever it ends.
 - `stop_task`: cancel the task with that key. Answers nothing for itself; the task answers
   `task_failed` with the reason `stopped`, which the Orchestrator drops.
+- `ping`: answers `pong` from the loop of the tasks, after all that was asked of the loop before. No
+  answer means that a task blocks the loop.
 
 Source: design §4.4.
 """
@@ -146,7 +148,7 @@ class Request(_Closed):
     """One request; which fields it carries depends on `op`."""
 
     id: int
-    op: Literal["load", "start", "step", "task", "stop_task"]
+    op: Literal["load", "start", "step", "task", "stop_task", "ping"]
     workflow: str | None = None
     run_id: str | None = None
     event: StepEvent | None = None
@@ -216,6 +218,13 @@ class TaskRaised(_Closed):
     reason: str
 
 
+class Pong(_Closed):
+    """The loop of the tasks is running."""
+
+    kind: Literal["pong"] = "pong"
+    id: int
+
+
 class Broken(_Closed):
     """The request could not be served: an unknown Workflow, a snapshot of another Machine."""
 
@@ -225,5 +234,6 @@ class Broken(_Closed):
 
 
 Reply = Annotated[
-    Loaded | Stepped | Refused | TaskReturned | TaskRaised | Broken, Field(discriminator="kind")
+    Loaded | Stepped | Refused | TaskReturned | TaskRaised | Pong | Broken,
+    Field(discriminator="kind"),
 ]
