@@ -218,6 +218,51 @@ def test_a_task_that_ends_its_process_fails_and_those_beside_it_do_not(pod: Any)
     assert "a step was lost" not in pod.log("orchestrator")
 
 
+def test_a_task_that_blocks_its_process_fails_and_those_beside_it_do_not(pod: Any) -> None:
+    pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("blocker", "ping"))).status_code == 201
+    marker = pod.folder / "blocks"
+    blocker = pod.start_run("blocker", {"marker": str(marker)})
+    wait_for(marker.exists)
+    pings = [pod.start_run("ping") for _ in range(3)]
+    for run in pings:
+        ended = pod.settled(run)
+        assert (ended["status"], ended["output"]) == ("done", {"reply": "pong"})
+    faulted = pod.settled(blocker)
+    assert faulted["status"] == "error"
+    assert (
+        'the task "block" blocked its process for 5 s — a task must not block; '
+        "use asyncio.to_thread"
+    ) in faulted["fault"]
+    assert "a task blocked its process for 5 s" in pod.log("orchestrator")
+    assert "a step was lost" not in pod.log("orchestrator")
+
+
+def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> None:
+    worker = pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("blocker", "ping"))).status_code == 201
+    marker = pod.folder / "blocks"
+    blocker = pod.start_run("blocker", {"marker": str(marker)})
+    wait_for(marker.exists)
+    before = _children(worker.pid)
+    pings = [pod.start_run("ping") for _ in range(3)]
+
+    answer = pod.client.post(f"/runs/{blocker}/events", json={"type": "CANCEL"})
+
+    assert answer.status_code == 200, answer.text
+    for run in pings:
+        assert pod.settled(run)["output"] == {"reply": "pong"}
+    assert pod.status(blocker)["status"] == "cancelled"
+    assert marker.read_text() == "x"
+    # The process of the steps is there still, the blocked one is not.
+    assert len(set(_children(worker.pid)) & set(before)) == 1
+    log = pod.log("orchestrator")
+    assert "the stop of a task was not acknowledged within 2 s" in log
+    assert "blocked its process" not in log
+
+
 def test_a_timer_that_came_due_while_nothing_ran_fires_at_the_start(pod: Any) -> None:
     pod.start_worker()
     main = pod.start_orchestrator()

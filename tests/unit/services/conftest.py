@@ -78,7 +78,8 @@ class FakeWorker:
 
     A snapshot is the JSON of `{"state", "seen"}`. Workflows: `gate` waits for `go` at the Gate
     `review`; `timer` arms one timer with the delay of its input; `task` starts one task whose
-    result ends it.
+    result ends it. A process that is given a task with the input `{"block": true}` answers nothing
+    more, as one whose loop is blocked.
     """
 
     path: str
@@ -89,6 +90,8 @@ class FakeWorker:
     asked: list[dict[str, Any]] = field(default_factory=list)
     answer: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes] | None] | None = None
     """A test's own answer to a request; `None` from it means: the usual one."""
+    pings: int = 0
+    blocked: set[asyncio.StreamWriter] = field(default_factory=set)
     tasks: asyncio.Queue[tuple[dict[str, Any], asyncio.StreamWriter]] = field(
         default_factory=asyncio.Queue
     )
@@ -108,6 +111,11 @@ class FakeWorker:
         writer.close()
 
     def _handle(self, request: dict[str, Any], body: bytes, writer: asyncio.StreamWriter) -> None:
+        if request["op"] == "ping":
+            self.pings += 1
+            if writer not in self.blocked:
+                writer.write(frames.encode({"id": request["id"], "kind": "pong"}))
+            return
         self.asked.append(request)
         scripted = self.answer(request, body) if self.answer is not None else None
         if scripted is not None:
@@ -117,7 +125,9 @@ class FakeWorker:
         elif request["op"] in ("start", "step"):
             head, snapshot = self._stepped(request, body)
             writer.write(frames.encode({"id": request["id"], **head}, snapshot))
-        elif request["op"] == "task":
+        elif request["op"] == "task" and request["input"] == {"block": True}:
+            self.blocked.add(writer)
+        elif request["op"] == "task" and writer not in self.blocked:
             self.tasks.put_nowait((request, writer))
 
     def _loaded(self) -> dict[str, Any]:
@@ -266,7 +276,11 @@ class _Done(Exception):
 
 @contextlib.asynccontextmanager
 async def open_bench(
-    folder: Path, *, limits: Limits | None = None, largest_archive: int = 2**20
+    folder: Path,
+    *,
+    limits: Limits | None = None,
+    largest_archive: int = 2**20,
+    ping_every: float = 1.0,
 ) -> AsyncIterator[Bench]:
     """Open a bench over a folder; a second one over the same folder is a restart."""
     worker = FakeWorker(str(folder / "worker.sock"))
@@ -282,6 +296,7 @@ async def open_bench(
                 group,
                 lambda hash_: open_link(worker.path, os.getuid(), hash_),
                 step_deadline=0.2,
+                ping_every=ping_every,
             )
             engine = Engine(
                 group=group,

@@ -78,6 +78,19 @@ def test_new_tasks_join_no_suspect() -> None:
     assert not fresh.suspect
 
 
+def test_new_tasks_do_not_join_one_that_was_alone_when_its_process_ended() -> None:
+    made, processes = cells()
+    cell = made.of(task(1), A)
+    assert not made.ended(cell, cell.ends)
+    assert made.of(task(2), A) is not cell
+    # It leaves before its second end, and nobody inherits the first.
+    made.leave(task(1))
+    assert len(processes.running) == 1
+    other = made.of(task(3), A)
+    assert other is made.of(task(2), A)
+    assert not made.ended(other, other.ends)
+
+
 def test_the_whole_worker_going_blames_nobody_until_it_went_too_often() -> None:
     made, processes = cells()
     cell: Cell = made.of(task(1), A)

@@ -170,6 +170,112 @@ async def test_a_cancelled_run_stops_its_task_and_drops_the_result(bench: Any) -
     assert [ask for ask in bench.worker.asked if ask["op"] == "step"] == []
 
 
+def asked_tasks(bench: Any, run: str) -> list[dict[str, Any]]:
+    """Return each request for the task of a run, without its number."""
+    return [
+        {**each, "id": 0}
+        for each in bench.worker.asked
+        if each["op"] == "task" and each["run_id"] == run
+    ]
+
+
+async def test_a_task_that_blocks_its_process_fails_and_those_beside_it_do_not(
+    short_folder: Path, rig: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig.open_bench(short_folder, ping_every=0.02) as bench:
+        await bench.publish()
+        blocker = await bench.start("task", {"block": True})
+        await bench.eventually(lambda: bench.worker.blocked)
+        good = [await bench.start("task", {"n": number}) for number in range(3)]
+        for _ in good:
+            # Those that share the process of the culprit come again until they are apart from it.
+            request, writer = await take_task(bench)
+            reply(writer, request, kind="task_done", key="k1", output=request["input"]["n"])
+        for number, run in enumerate(good):
+            done = await until(bench, run, "done")
+            assert done["context"]["seen"] == [{"kind": "task_done", "key": "k1", "output": number}]
+        failed = await until(bench, blocker, "done")
+        assert failed["context"]["seen"] == [
+            {
+                "kind": "task_failed",
+                "key": "k1",
+                "reason": 'the task "s" blocked its process for 0.1 s — a task must not block; '
+                "use asyncio.to_thread",
+            }
+        ]
+        for run in (*good, blocker):
+            first, *again = asked_tasks(bench, run)
+            assert again, run
+            assert all(each == first for each in again)
+        assert "an Assembly process was ended" in caplog.messages
+        # The process of new tasks is another one, and it is there.
+        run = await bench.start("task", {"n": 9})
+        request, writer = await take_task(bench)
+        reply(writer, request, kind="task_done", key="k1", output=9)
+        await until(bench, run, "done")
+        assert len(asked_tasks(bench, run)) == 1
+
+
+async def test_a_new_task_does_not_join_one_that_blocked_alone(
+    short_folder: Path, rig: Any
+) -> None:
+    async with rig.open_bench(short_folder, ping_every=0.05) as bench:
+        await bench.publish()
+        blocker = await bench.start("task", {"block": True})
+        await bench.eventually(lambda: len(asked_tasks(bench, blocker)) == 2)
+        run = await bench.start("task", {"n": 1})
+        request, writer = await take_task(bench)
+        assert writer not in bench.worker.blocked
+        reply(writer, request, kind="task_done", key="k1", output=1)
+        await until(bench, run, "done")
+        assert len(asked_tasks(bench, run)) == 1
+        await until(bench, blocker, "done")
+        assert len(asked_tasks(bench, blocker)) == 2
+
+
+async def test_a_stop_that_is_not_acknowledged_ends_the_process_and_blames_nobody(
+    short_folder: Path, rig: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig.open_bench(short_folder, ping_every=0.1) as bench:
+        await bench.publish()
+        blocker = await bench.start("task", {"block": True})
+        await bench.eventually(lambda: bench.worker.blocked)
+        good = [await bench.start("task", {"n": number}) for number in range(2)]
+        await bench.post(f"/runs/{blocker}/events", {"type": "CANCEL"})
+        writers = []
+        for _ in good:
+            request, writer = await take_task(bench)
+            writers.append(writer)
+            reply(writer, request, kind="task_done", key="k1", output=1)
+        for run in good:
+            await until(bench, run, "done")
+        assert (await bench.status(blocker))["status"] == "cancelled"
+        assert len(asked_tasks(bench, blocker)) == 1
+        # Nobody was blamed: the two were not split.
+        assert len(set(writers)) == 1
+        reasons = [
+            getattr(record, "reason", None)
+            for record in caplog.records
+            if record.getMessage() == "an Assembly process was ended"
+        ]
+        assert reasons == ["the stop of a task was not acknowledged within 0.2 s"]
+
+
+async def test_a_process_that_answers_its_pings_is_left_alone(short_folder: Path, rig: Any) -> None:
+    async with rig.open_bench(short_folder, ping_every=0.01) as bench:
+        await bench.publish()
+        runs = [await bench.start("task", {"n": number}) for number in range(2)]
+        asked = [await take_task(bench) for _ in runs]
+        # A stop is acknowledged by the loop, however long the task takes to clean up.
+        await bench.post(f"/runs/{runs[0]}/events", {"type": "CANCEL"})
+        seen = bench.worker.pings
+        await bench.eventually(lambda: bench.worker.pings > seen + 20)
+        request, writer = next(each for each in asked if each[0]["run_id"] == runs[1])
+        reply(writer, request, kind="task_done", key="k1", output=1)
+        await until(bench, runs[1], "done")
+        assert len(asked_tasks(bench, runs[1])) == 1
+
+
 async def test_a_run_whose_step_hangs_can_be_cancelled(bench: Any) -> None:
     run = await bench.start("gate")
     asked = asyncio.Event()

@@ -4,6 +4,7 @@ The tasks of an Assembly share one process, for most never do harm. When it ends
 them may have ended it. They are split over two processes; the half with the culprit ends again and
 is split again, until the culprit is alone. The others go on wherever they are, and new tasks get a
 process that no suspect is in. A task whose process ends twice while it is alone in it has failed.
+A process that is ended because a task blocks it counts as one that ended.
 
 When the worker as a whole has gone, nobody can be told apart: that splits nothing, and a task that
 met it five times has failed.
@@ -98,6 +99,10 @@ class Cells:
         if cell.ends != ends:
             return False
         cell.ends += 1
+        # Who is under suspicion gets no company, and shares its strikes with nobody who comes later.
+        if self._open.get(cell.process.assembly) is cell:
+            del self._open[cell.process.assembly]
+        cell.suspect = True
         if len(cell.tasks) <= 1:
             cell.alone += 1
             return cell.alone >= ALONE
@@ -106,11 +111,7 @@ class Cells:
 
     def _split(self, cell: Cell) -> None:
         """Move half of the tasks to a process of their own; both halves are suspects now."""
-        assembly = cell.process.assembly
-        if self._open.get(assembly) is cell:
-            del self._open[assembly]
-        cell.suspect = True
-        other = Cell(self._processes.another(assembly), True)
+        other = Cell(self._processes.another(cell.process.assembly), True)
         tasks = list(cell.tasks)
         for task in tasks[len(tasks) // 2 :]:
             del cell.tasks[task]

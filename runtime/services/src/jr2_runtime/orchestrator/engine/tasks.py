@@ -55,7 +55,7 @@ class Tasks:
             running.cancel()
             cell = self._cells.where((run, key))
             if cell is not None:
-                cell.process.stop_task(run, key)
+                self._group.create_task(cell.process.stop_task(run, key))
                 self._cells.leave((run, key))
 
     def stop_run(self, run: str) -> None:
@@ -105,17 +105,26 @@ class Tasks:
             except LinkLost as lost:
                 if lost.by_us:
                     continue
+                reason = f"the task was ended again and again: {lost.reason}"
                 if await cell.process.worker_went():
                     failed = self._cells.worker_went(id_)
                 else:
                     failed = self._cells.ended(cell, ends)
+                    if lost.blocked is not None:
+                        reason = _blocked(task, lost.blocked)
                 if not failed:
                     continue
-                reason = f"the task was ended again and again: {lost.reason}"
                 return host_wire.TaskFailed(key=task.key, reason=reason)
             except frames.FrameError as bad:
                 return host_wire.TaskFailed(key=task.key, reason=str(bad))
             return _result(task.key, reply)
+
+
+def _blocked(task: Task, seconds: float) -> str:
+    return (
+        f'the task "{task.slot}" blocked its process for {seconds:g} s — '
+        "a task must not block; use asyncio.to_thread"
+    )
 
 
 def _result(key: str, reply: object) -> host_wire.TaskDone | host_wire.TaskFailed:

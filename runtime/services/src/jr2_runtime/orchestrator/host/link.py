@@ -27,6 +27,7 @@ Answer = tuple[
     | host_wire.Refused
     | host_wire.TaskReturned
     | host_wire.TaskRaised
+    | host_wire.Pong
     | host_wire.Broken,
     bytes,
 ]
@@ -41,13 +42,15 @@ class LinkLost(Exception):
 
     Args:
         reason: a clause, such as `the Assembly process ended`.
-        by_us: the Orchestrator ended it, for something else that the process did.
+        by_us: the Orchestrator ended it, and blames none of those that wait for it.
+        blocked: for how many seconds its loop had been silent, when it was ended for that.
     """
 
-    def __init__(self, reason: str, *, by_us: bool) -> None:
+    def __init__(self, reason: str, *, by_us: bool, blocked: float | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.by_us = by_us
+        self.blocked = blocked
 
 
 class Link:
@@ -119,11 +122,11 @@ class Link:
             self._last += 1
             self._writer.write(frames.encode({"id": self._last, **request}))
 
-    def end(self, reason: str, *, by_us: bool) -> None:
+    def end(self, reason: str, *, by_us: bool, blocked: float | None = None) -> None:
         """Close the link; the supervisor kills the process when it sees that. Only once."""
         if self._lost is not None:
             return
-        self._lost = LinkLost(reason, by_us=by_us)
+        self._lost = LinkLost(reason, by_us=by_us, blocked=blocked)
         self._writer.transport.abort()
         for future in self._waiting.values():
             if not future.done():

@@ -4,6 +4,11 @@ Steps go to it one at a time. So when it dies or does not answer in 2 s, the ste
 the one that did it: the process is ended, and the step is tried once more, alone, in a new one.
 After two strikes the run of that step faults. Tasks go to other processes of the same Assembly.
 
+Tasks share the event loop of their process, so one that blocks it stops them all, and cannot be
+stopped itself. The loop is asked for a sign of life each second, and after each stop of a task; a
+process whose loop is silent is ended. That is told to the tasks as a crash is, so that `cells` finds
+the culprit; after a stop nobody is blamed, for the task that was stopped may have done it.
+
 Source: design §4.4.
 """
 
@@ -22,6 +27,12 @@ from .link import Answer, AssemblyAway, Link, LinkLost
 LOAD_DEADLINE: Final = 60.0
 STEP_DEADLINE: Final = 2.0
 STRIKES: Final = 2
+PING_EVERY: Final = 1.0
+"""Seconds between two pings of a loop, and the length of one period of silence."""
+SILENCE: Final = 5
+"""How many periods a loop may be silent."""
+STOP_SILENCE: Final = 2
+"""How many periods it may be silent after it was told to stop a task."""
 FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0
 
@@ -47,6 +58,7 @@ class AssemblyProcess:
         assembly: 64 hex digits.
         open_link: opens a link to a new process; raises `AssemblyAway`.
         step_deadline: seconds in which a step must answer.
+        ping_every: seconds between two pings of its loop; `None` for a process without tasks.
     """
 
     def __init__(
@@ -55,10 +67,12 @@ class AssemblyProcess:
         open_link: Callable[[str], Awaitable[Link]],
         *,
         step_deadline: float = STEP_DEADLINE,
+        ping_every: float | None = None,
     ) -> None:
         self.assembly = assembly
         self._open_link = open_link
         self._step_deadline = step_deadline
+        self._ping_every = ping_every
         self._turn = asyncio.Lock()
         self._link: Link | None = None
         self._loaded: host_wire.Loaded | None = None
@@ -105,6 +119,9 @@ class AssemblyProcess:
                         self._link, self._loaded, self._problem = link, loaded, None
                         self._attempts += 1
                         self._changed.notify_all()
+                    if self._ping_every is not None:
+                        probing = group.create_task(self._probe(link, self._ping_every))
+                        serving.add_done_callback(lambda _: probing.cancel())
                 lost = await serving
         finally:
             link.end("the Orchestrator let go of the Assembly process", by_us=True)
@@ -130,6 +147,20 @@ class AssemblyProcess:
         if not isinstance(reply, host_wire.Loaded):
             return "it did not load: the Assembly process answered something else"
         return reply
+
+    async def _probe(self, link: Link, every: float) -> None:
+        """Ping the loop of a process as long as it lives, and end the process when it is silent."""
+        while link.lost is None:
+            if await _silent(link, SILENCE, every):
+                silence = SILENCE * every
+                reason = f"a task blocked its process for {silence:g} s"
+                link.end(reason, by_us=False, blocked=silence)
+                log.warning(
+                    "an Assembly process was ended",
+                    extra={"assembly": self.assembly[:12], "reason": reason},
+                )
+                return
+            await asyncio.sleep(every)
 
     async def first_load(self) -> host_wire.Loaded | Problem:
         """Wait for the outcome of the first attempt, and of the next ones while it is away."""
@@ -200,7 +231,45 @@ class AssemblyProcess:
             await self._changed.wait_for(lambda: self._attempts != seen)
         return self._problem is not None and self._problem.away
 
-    def stop_task(self, run: str, key: str) -> None:
-        """Tell the process that nobody waits for a task any more."""
-        if self._link is not None:
-            self._link.tell({"op": "stop_task", "run_id": run, "key": key})
+    async def stop_task(self, run: str, key: str) -> None:
+        """Have the process stop a task that nobody waits for; end it when its loop does not.
+
+        The loop answers as soon as it has passed the stop on. A task that takes its time to clean up
+        holds up nothing, and may.
+        """
+        link = self._link
+        if link is None or self._ping_every is None:
+            return  # the task is not running
+        link.tell({"op": "stop_task", "run_id": run, "key": key})
+        if await _silent(link, STOP_SILENCE, self._ping_every):
+            silence = STOP_SILENCE * self._ping_every
+            reason = f"the stop of a task was not acknowledged within {silence:g} s"
+            link.end(reason, by_us=True)
+            log.warning(
+                "an Assembly process was ended",
+                extra={"assembly": self.assembly[:12], "run": run, "reason": reason},
+            )
+
+
+async def _silent(link: Link, periods: int, every: float) -> bool:
+    """Ping the loop of a process; return whether it said nothing for so many periods.
+
+    Periods are counted, and no time is compared: when this program was held up itself, the answer is
+    there already, and there is still a period in which it is read.
+
+    Args:
+        link: the process; one whose link ends is not silent.
+        periods: how many periods to wait.
+        every: the seconds of one period.
+    """
+    asked = asyncio.ensure_future(link.ask({"op": "ping"}))
+    # The link may end when nobody looks at the answer any more.
+    asked.add_done_callback(lambda asked: asked.cancelled() or asked.exception())
+    try:
+        for _ in range(periods):
+            done, _ = await asyncio.wait({asked}, timeout=every)
+            if done:
+                return False
+        return True
+    finally:
+        asked.cancel()

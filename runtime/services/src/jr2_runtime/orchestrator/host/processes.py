@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from .link import Link
-from .process import STEP_DEADLINE, AssemblyProcess
+from .process import PING_EVERY, STEP_DEADLINE, AssemblyProcess
 
 
 class Processes:
@@ -20,6 +20,7 @@ class Processes:
         group: owns the tasks that keep the processes there.
         open_link: opens a link to a new process of an Assembly.
         step_deadline: seconds in which a step must answer.
+        ping_every: seconds between two pings of the loop of a process with tasks.
     """
 
     def __init__(
@@ -28,10 +29,12 @@ class Processes:
         open_link: Callable[[str], Awaitable[Link]],
         *,
         step_deadline: float = STEP_DEADLINE,
+        ping_every: float = PING_EVERY,
     ) -> None:
         self._group = group
         self._open_link = open_link
         self._step_deadline = step_deadline
+        self._ping_every = ping_every
         self._steps: dict[str, AssemblyProcess] = {}
         self._running: dict[AssemblyProcess, asyncio.Task[None]] = {}
 
@@ -39,12 +42,20 @@ class Processes:
         """Return the process that makes the steps of an Assembly, started when it is not there."""
         process = self._steps.get(assembly)
         if process is None:
-            process = self._steps[assembly] = self.another(assembly)
+            process = self._steps[assembly] = self._start(assembly, None)
         return process
 
     def another(self, assembly: str) -> AssemblyProcess:
-        """Start one more process of an Assembly."""
-        process = AssemblyProcess(assembly, self._open_link, step_deadline=self._step_deadline)
+        """Start one more process for tasks of an Assembly; it is ended when its loop is blocked."""
+        return self._start(assembly, self._ping_every)
+
+    def _start(self, assembly: str, ping_every: float | None) -> AssemblyProcess:
+        process = AssemblyProcess(
+            assembly,
+            self._open_link,
+            step_deadline=self._step_deadline,
+            ping_every=ping_every,
+        )
         self._running[process] = self._group.create_task(process.run())
         return process
 
