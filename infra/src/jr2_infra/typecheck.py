@@ -18,6 +18,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 import subprocess
 import warnings
 from collections.abc import Iterator, Mapping
@@ -242,16 +243,35 @@ def fingerprint(root: Path, checker: Checker) -> str:
 def _sources(folder: Path) -> Iterator[str]:
     """Yield the Python sources below a folder, in an order of their own, without environments."""
     for place, folders, files in os.walk(folder):
-        folders[:] = sorted(
-            name
-            for name in folders
-            if not name.startswith(".")
-            and name not in ("__pycache__", "node_modules")
-            and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
-        )
+        folders[:] = sorted(name for name in folders if _is_own(place, name))
         for name in sorted(files):
-            if name.endswith((".py", ".pyi")):
-                yield os.path.join(place, name)
+            path = os.path.join(place, name)
+            # An editor's lock is a hidden link to nothing, and a pipe would never end.
+            if _is_source(name) and os.path.isfile(path):
+                yield path
+
+
+def _is_source(name: str) -> bool:
+    return name.endswith((".py", ".pyi")) and not name.startswith(".")
+
+
+def _unreadable(root: Path) -> Iterator[str]:
+    """Yield what has the name of a source and is a pipe or a link to nothing, from the folder."""
+    for place, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if _is_own(place, name)]
+        for name in sorted(files):
+            path = os.path.join(place, name)
+            if _is_source(name) and not os.path.isfile(path):
+                yield os.path.relpath(path, root)
+
+
+def _is_own(place: str, name: str) -> bool:
+    """Say whether a folder can hold sources of its own: it is no environment and no cache."""
+    return (
+        not name.startswith(".")
+        and name not in ("__pycache__", "node_modules")
+        and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
+    )
 
 
 def _program(root: Path, checker: Checker) -> Path:
@@ -264,6 +284,9 @@ def _run(root: Path, checker: Checker) -> None:
     if checker.name == "mypy":
         # By the interpreter and isolated: a module of the Instance cannot stand in its way.
         program = [python, "-I", "-m", "mypy"]
+        # It would read a pipe for ever, and the walk names a link to nothing with what to do.
+        for name in _unreadable(root):
+            program += ["--exclude", f"^{re.escape(name)}$"]
     arguments = [part.format(python=python) for part in checker.arguments]
     kept = {n: v for n, v in os.environ.items() if n in _KEPT or n.startswith("LC_")}
     environment = {

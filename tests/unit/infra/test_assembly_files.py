@@ -51,6 +51,17 @@ def test_only_what_belongs_is_carried(tmp_path: Path) -> None:
     ]
 
 
+def test_what_is_no_file_is_not_carried(tmp_path: Path) -> None:
+    root = make_instance(tmp_path / "i")
+    before = own_entries(root)
+    os.mkfifo(root / "workflows" / "f.py")
+    os.mkfifo(root / "acme" / "pipe")
+    os.mkfifo(root / "top.py")
+    (root / "workflows" / ".#ping.py").symlink_to("nobody@host.123")
+
+    assert own_entries(root) == before
+
+
 def test_exclude_leaves_out(tmp_path: Path) -> None:
     root = make_instance(tmp_path / "i")
 

@@ -267,3 +267,23 @@ def test_a_file_that_no_python_reads_is_left_to_the_checker(make_instance: MakeI
     root = make_instance({"workflows/a.py": UNREADABLE, "workflows/b.py": "'\\d'\n"})
 
     assert typecheck.newer_syntax(root, kit.read_pyproject(root)) is None
+
+
+def test_what_is_no_file_stops_no_checker(make_instance: MakeInstance, said: Said) -> None:
+    """The real mypy: it reads each source that it finds, and a pipe without end."""
+    root = make_instance(
+        {
+            "pyproject.toml": project("mypy"),
+            "jr2_config.py": "x = 1\n",
+            "workflows/a.py": "y: int = 1\n",
+        }
+    )
+    put_program(root, "mypy", "exit 1")
+    os.mkfifo(root / "workflows" / "f.py")
+    (root / "workflows" / ".#a.py").symlink_to("nobody@host.123")
+    (root / "workflows" / "l.py").symlink_to("gone.py")
+
+    typecheck.typecheck(root, said)
+
+    assert said.lines == ["typecheck: mypy (the instance's own checker)"]
+    assert (root / ".jr2" / "typecheck.json").is_file()

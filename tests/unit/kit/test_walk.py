@@ -202,6 +202,59 @@ def test_a_name_that_no_workflow_can_have(folder: Path) -> None:
     ]
 
 
+def test_what_is_no_workflow_is_left_alone(folder: Path) -> None:
+    """The lock of an editor, a pipe, a socket and a folder have the name of a file, and are none."""
+    write(
+        folder,
+        {
+            "workflows/ping.py": MACHINE.format(id="ping"),
+            "workflows/dir.py/__init__.py": "raise SystemExit",
+            "workflows/.hidden.py": "raise SystemExit",
+            "workflows/ping/data.json": "{}",
+        },
+    )
+    (folder / "workflows" / ".#ping.py").symlink_to("nobody@host.123")
+    os.mkfifo(folder / "workflows" / "f.py")
+    (folder / "workflows" / "l.py").symlink_to("f.py")
+
+    loaded = walk.load_workflows(folder)
+
+    assert loaded.problems == ()
+    assert [workflow.name for workflow in loaded.workflows] == ["ping"]
+    assert walk.workflow_files(folder) == [folder / "workflows" / "ping.py"]
+
+
+def test_a_link_to_nothing_is_named(folder: Path) -> None:
+    (folder / "workflows" / "l.py").symlink_to("gone.py")
+
+    assert problems(folder, {}) == [
+        "error: workflows/l.py is a link to gone.py, and nothing is there — remove the link, or put "
+        "the file there"
+    ]
+
+
+def test_a_link_to_a_file_is_a_workflow(folder: Path) -> None:
+    write(folder, {"shared/one.py": MACHINE.format(id="one")})
+    (folder / "workflows" / "l.py").symlink_to("../shared/one.py")
+
+    assert [workflow.name for workflow in walk.load_workflows(folder).workflows] == ["l"]
+
+
+def test_a_package_never_runs_in_the_place_of_a_file(folder: Path) -> None:
+    found = problems(
+        folder,
+        {
+            "workflows/ping.py": MACHINE.format(id="file"),
+            "workflows/ping/__init__.py": MACHINE.format(id="package"),
+        },
+    )
+
+    assert found == [
+        'error: workflow "ping": Python imports workflows/ping/__init__.py in the place of '
+        "workflows/ping.py — rename one of the two"
+    ]
+
+
 def test_a_workflow_is_described_as_plain_data(folder: Path) -> None:
     write(folder, {"workflows/one.py": MACHINE.format(id="one")})
 

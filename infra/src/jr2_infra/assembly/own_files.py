@@ -2,7 +2,7 @@
 
 Read into memory in one pass, so that the hash and the archive are of the same bytes even while an
 editor saves. What a machine writes on its own (caches, environments, version control) and what
-must not leave the laptop (`.env*`) is never read.
+must not leave the laptop (`.env*`) is never read, and neither is what is no file: a pipe, a socket.
 
 Source: design §5.5.
 """
@@ -65,7 +65,7 @@ def own_entries(root: Path, exclude: tuple[str, ...] = ()) -> list[Entry]:
     """Return the Instance's own files as entries below `instance/`.
 
     Raises:
-        StepFailed: a file that belongs into the Assembly cannot be read, or is no plain file.
+        StepFailed: a file that belongs into the Assembly cannot be read.
     """
     entries: list[Entry] = []
     for top in _tops(root):
@@ -79,9 +79,10 @@ def own_entries(root: Path, exclude: tuple[str, ...] = ()) -> list[Entry]:
                     entries.append(Entry(target, "link", os.fsencode(os.readlink(place))))
                     continue
                 if not place.is_file():
-                    raise StepFailed(
-                        f"cannot stage the Assembly: {place} is neither file, folder nor symlink"
-                    )
+                    if place.exists():
+                        # A pipe, a socket or a device: it is of this machine, and holds nothing.
+                        continue
+                    raise StepFailed(f"cannot stage the Assembly: {place} is gone")
                 kind = (
                     "exec" if os.access(place, os.X_OK) and place.stat().st_mode & 0o100 else "file"
                 )

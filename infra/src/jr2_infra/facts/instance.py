@@ -254,6 +254,8 @@ def handed_over(root: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """
     found: list[str] = []
     for file, reader in ((names.ENV_FILE, _env_names), (names.CONFIG_FILE, _names_read)):
+        if not (root / file).is_file():
+            continue
         try:
             text = (root / file).read_text(encoding="utf-8", errors="replace")
         except OSError:

@@ -172,9 +172,11 @@ def read_pyproject(root: Path) -> dict[str, Any]:
     """Return the Instance's pyproject.toml; an empty one when there is none.
 
     Raises:
-        StepFailed: it is not TOML.
+        StepFailed: it is not TOML, or no file.
     """
     file = root / "pyproject.toml"
+    if file.exists() and not file.is_file():
+        raise StepFailed(f"{file} is no file")
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:

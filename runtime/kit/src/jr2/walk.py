@@ -189,7 +189,12 @@ def load_workflows(folder: Path) -> LoadedWorkflows:
     _open(folder)
     workflows: list[LoadedWorkflow] = []
     problems: list[Problem] = []
-    for path in workflow_files(folder):
+    for path in _workflow_names(folder):
+        if path.is_symlink() and not path.exists():
+            problems.append(_dangling(path, folder))
+            continue
+        if not path.is_file():
+            continue
         loaded = _load_workflow(path, folder)
         if isinstance(loaded, Problem):
             problems.append(loaded)
@@ -199,15 +204,29 @@ def load_workflows(folder: Path) -> LoadedWorkflows:
 
 
 def workflow_files(folder: Path) -> list[Path]:
-    """Return the files that name a Workflow, sorted; one that starts with `_` names none."""
+    """Return the files that name a Workflow, sorted.
+
+    A name that starts with `_` or `.` names none, nor does a folder, a pipe or a socket.
+    """
+    return [path for path in _workflow_names(folder) if path.is_file()]
+
+
+def _workflow_names(folder: Path) -> list[Path]:
     place = folder / names.WORKFLOWS_DIR
     try:
         found = [path for path in place.iterdir() if path.suffix == ".py"]
     except (FileNotFoundError, NotADirectoryError):
         return []
     return sorted(
-        (path for path in found if not path.name.startswith("_") and path.is_file()),
+        (path for path in found if not path.name.startswith(("_", "."))),
         key=lambda path: path.stem,
+    )
+
+
+def _dangling(path: Path, folder: Path) -> Problem:
+    return _error(
+        f"{path.relative_to(folder).as_posix()} is a link to {os.readlink(path)}, and nothing is "
+        "there — remove the link, or put the file there"
     )
 
 
@@ -311,8 +330,16 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | Problem:
             "with a letter or a digit — rename the file, or start its name with `_` when it is no "
             "Workflow"
         )
+    module_name = f"{PACKAGE}.{names.WORKFLOWS_DIR}.{name}"
+    spec = importlib.util.find_spec(module_name)
+    if spec is None or spec.origin != str(path):
+        found = Path(spec.origin) if spec is not None and spec.origin else path.with_suffix("")
+        return _error(
+            f'workflow "{name}": Python imports {found.relative_to(folder).as_posix()} in the '
+            f"place of {file} — rename one of the two"
+        )
     try:
-        module = importlib.import_module(f"{PACKAGE}.{names.WORKFLOWS_DIR}.{name}")
+        module = importlib.import_module(module_name)
     except BuildRefused as error:
         return Problem(prefix="refusing: ", message=f'workflow "{name}": {error}')
     except (Exception, SystemExit) as error:
