@@ -340,6 +340,26 @@ def test_an_interrupt_ends_the_command_with_130_and_its_kubectl_too(tmp_path: Pa
     assert _gone(child)
 
 
+@pytest.mark.parametrize("module", ["jr2_cli.dispatch", "jr2_cli.handoff", "jr2.names", "signal"])
+def test_an_interrupt_while_the_command_loads_is_one_line(module: str) -> None:
+    loading = (
+        "import importlib.abc, os, signal, sys\n"
+        "class Interrupt(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        f"sys.modules.pop({module!r}, None)\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from jr2_cli.main import main\n"
+        "sys.exit(main())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", loading, "--help"], capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 def test_a_reader_that_goes_away_is_no_failure_to_speak_of(far: FarOrchestrator) -> None:
     reading, writing = os.pipe()
     os.close(reading)
