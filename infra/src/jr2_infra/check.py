@@ -63,7 +63,7 @@ def open_instance(
 
     Args:
         root: the Instance folder (`facts.instance.find_root`).
-        reporter: gets the line or the warning of `AGENTS.md`.
+        reporter: gets the line or the warning of `AGENTS.md`, and shows what takes long.
         agents: write the block; `jr2 check` does not.
         before_config: fills the environment that the config reads, and says so.
 
@@ -80,7 +80,7 @@ def open_instance(
         if warning is not None:
             reporter.warning(warning, code="agents-block")
     before_config()
-    read = facts.read_instance(root)
+    read = facts.read_instance(root, reporter=reporter)
     return OpenInstance(
         root=root,
         name=facts.instance_name(root, read.config),

@@ -10,7 +10,8 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ def run(
     cwd: Path | None = None,
     stdin: str | None = None,
     timeout: float | None = None,
+    slow: tuple[float, Callable[[], None]] | None = None,
 ) -> Finished:
     """Run a program to its end and return what it said.
 
@@ -52,24 +54,36 @@ def run(
         cwd: the folder it runs in.
         stdin: text for its standard input; `None` closes it.
         timeout: seconds; the program is killed when they have passed.
+        slow: seconds, less than `timeout`, and what is called once when they have passed.
 
     Raises:
         OSError: the program cannot be started.
-        subprocess.TimeoutExpired: it took longer than `timeout`.
+        subprocess.TimeoutExpired: it took longer than `timeout`; it holds what was said till then.
     """
-    done = subprocess.run(
+    started = time.monotonic()
+    with subprocess.Popen(
         [str(part) for part in argv],
         env=inherited.environment() if env is None else dict(env),
         cwd=cwd,
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        timeout=timeout,
-        check=False,
-    )
-    return Finished(done.returncode, done.stdout, done.stderr)
+    ) as child:
+        try:
+            if slow is not None:
+                try:
+                    stdout, stderr = child.communicate(stdin, slow[0])
+                    return Finished(child.returncode, stdout, stderr)
+                except subprocess.TimeoutExpired:
+                    slow[1]()
+            left = None if timeout is None else timeout - (time.monotonic() - started)
+            stdout, stderr = child.communicate(None if slow is not None else stdin, left)
+        except BaseException:
+            child.kill()
+            raise
+    return Finished(child.returncode, stdout, stderr)
 
 
 def start(

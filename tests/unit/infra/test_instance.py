@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from jr2.errors import StepFailed
-from jr2_infra.facts import instance
+from jr2_infra.facts import instance, kit
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import MakeInstance
@@ -185,22 +192,88 @@ def test_a_workflow_that_ends_its_process_leaves_the_config(make_instance: MakeI
 
     assert read.config.name is None
     assert [p.prefix + p.message for p in read.problems] == [
-        f"error: {root}/.venv/bin/python ended with the code 9 while it loaded the Workflows of "
-        f"{root}"
+        f"error: {root}/.venv/bin/python ended with the code 9 while it loaded "
+        f"{root}/workflows/one.py"
     ]
 
 
-def test_code_that_never_ends_is_stopped(
-    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(instance, "_LIMIT", 2.0)
-    root = make_instance({"workflows/one.py": "import threading\nthreading.Event().wait()\n"})
+@dataclass
+class Shown:
+    """A reporter that keeps what it was to show."""
 
-    read = instance.read_instance(root)
+    texts: list[str | None] = field(default_factory=list)
+
+    def line(self, text: str, *, code: str = "line") -> None:
+        raise AssertionError(text)
+
+    warning = line
+
+    def progress(self, text: str | None) -> None:
+        self.texts.append(text)
+
+    def confirm(self, question: str) -> bool:
+        raise AssertionError(question)
+
+
+@pytest.mark.parametrize("code", ["while True:\n    pass\n", "import time\ntime.sleep(900)\n"])
+def test_code_that_never_ends_is_stopped_and_named(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    assert instance._LIMIT == 30
+    assert instance._SLOW == 2
+    monkeypatch.setattr(instance, "_LIMIT", 2.0)
+    monkeypatch.setattr(instance, "_SLOW", 0.1)
+    root = make_instance({"workflows/a.py": WORKFLOW, "workflows/inf.py": code})
+    shown = Shown()
+
+    read = instance.read_instance(root, reporter=shown)
 
     assert [p.message for p in read.problems] == [
-        f"{root}/.venv/bin/python took more than 2s while it loaded the Workflows of {root}"
+        f"{root}/.venv/bin/python took more than 2s while it loaded {root}/workflows/inf.py"
     ]
+    assert shown.texts == ["load: jr2_config.py and the Workflows", None]
+
+
+def test_a_config_that_never_ends_is_named(
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance, "_LIMIT", 1.0)
+    root = make_instance({"jr2_config.py": "while True:\n    pass\n"})
+
+    with pytest.raises(StepFailed, match=r"took more than 1s while it loaded \S+/jr2_config.py$"):
+        instance.read_instance(root)
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_the_child_ends_with_its_parent(make_instance: MakeInstance, kernel: bool) -> None:
+    """kill -9 of the command: nothing of it can run any more, and the child must not spin on."""
+    said = "import os, sys\nos.write(2, f'{os.getpid()}\\n'.encode())\nwhile True:\n    pass\n"
+    root = make_instance({"workflows/inf.py": said})
+    child = [str(instance._CHILD), str(kit.running_copy().path), str(root), "all"]
+    # The parent passes its own standard error on, so the pipe of that ends when the child has.
+    start = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)\nchild.wait()\n"
+    )
+    python = [str(root / kit.INTERPRETER), "-I"]
+    if not kernel:
+        # Without the module there is only the watch on the pipe.
+        (instance_path,) = (root / ".venv" / "lib").glob("python3*/site-packages")
+        (instance_path / "none.pth").write_text("import sys; sys.modules['ctypes'] = None\n")
+    with subprocess.Popen(
+        [sys.executable, "-c", start, *python, *child], stderr=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stderr is not None
+        pid = int(parent.stderr.readline())
+        os.kill(pid, 0)
+        parent.kill()
+        try:
+            ended, _, _ = select.select([parent.stderr], [], [], 20)
+            assert ended
+            assert parent.stderr.read() == ""
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_a_thread_that_was_left_behind_does_not_keep_the_child(make_instance: MakeInstance) -> None:

@@ -13,8 +13,7 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,9 +24,10 @@ from jr2 import names
 from jr2.config import Config, name_problem
 from jr2.errors import Jr2Error, Refusal, StepFailed
 from jr2.masking import without_parts
-from jr2.walk import ConfigReport, Problem, WalkedWorkflow, WorkflowsReport
+from jr2.walk import ConfigReport, LoadingReport, Problem, WalkedWorkflow, WorkflowsReport
 
 from .. import processes
+from ..report import Reporter
 from .kit import INTERPRETER, check_kit_version, running_copy
 
 __all__ = [
@@ -44,8 +44,10 @@ __all__ = [
 ]
 
 _CHILD: Final = Path(__file__).with_name("walk_child.py")
-_LIMIT: Final = 120.0
+_LIMIT: Final = 30.0
 """Seconds that the folder's code may take to load."""
+_SLOW: Final = 2.0
+"""Seconds until a person is told what takes long."""
 _KEPT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ")
 _QUICK: Final = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """Without it, pydantic reads the metadata of each installed distribution, to look for plugins."""
@@ -176,12 +178,15 @@ class ReadInstance:
     problems: tuple[Problem, ...]
 
 
-def read_instance(root: Path, *, config_only: bool = False) -> ReadInstance:
+def read_instance(
+    root: Path, *, config_only: bool = False, reporter: Reporter | None = None
+) -> ReadInstance:
     """Load the folder with its own interpreter, in one process, and return what it says.
 
     Args:
         root: the Instance folder; its Kit must be the command's (`check_kit_version`).
         config_only: load no Workflow.
+        reporter: shows what takes long.
 
     Raises:
         StepFailed: the config did not load. What is wrong with Workflows is not raised.
@@ -190,20 +195,25 @@ def read_instance(root: Path, *, config_only: bool = False) -> ReadInstance:
     python = root / INTERPRETER
     extent = "config" if config_only else "all"
     kept = {n: v for n, v in os.environ.items() if n in _KEPT or n.startswith("LC_")}
+    step = f"load: {names.CONFIG_FILE}" + ("" if config_only else " and the Workflows")
+    show = (lambda text: None) if reporter is None else reporter.progress
     try:
         done = processes.run(
             [python, "-I", _CHILD, running_copy().path, root, extent, *handed],
             env={**kept, **_QUICK, **handed},
             cwd=root,
             timeout=_LIMIT,
+            slow=(min(_SLOW, _LIMIT), lambda: show(step)),
         )
         said, ended = done.stdout, f"{python} ended with the code {done.returncode} while it"
         words = _last_words(done.stderr, handed)
-    except subprocess.TimeoutExpired as error:
+    except processes.TimeoutExpired as error:
         said = (error.stdout or b"").decode() if not isinstance(error.stdout, str) else error.stdout
         ended, words = f"{python} took more than {_LIMIT:.0f}s while it", ""
     except OSError as error:
         raise StepFailed(f"cannot run {python}: {error.strerror}") from error
+    finally:
+        show(None)
     lines = said.splitlines()
     if not lines:
         raise StepFailed(f"{ended} loaded {root / names.CONFIG_FILE}{words}")
@@ -211,16 +221,26 @@ def read_instance(root: Path, *, config_only: bool = False) -> ReadInstance:
     if config.problem is not None:
         raise problem_error(config.problem)
     found = WorkflowsReport()
-    if len(lines) > 1:
-        found = WorkflowsReport.model_validate_json(lines[1])
-    elif not config_only:
-        lost = f"{ended} loaded the Workflows of {root}{words}"
-        found = WorkflowsReport(problems=[Problem(prefix="error: ", message=lost)])
+    if not config_only:
+        loading, last = _last_report(lines[1:])
+        place = root / loading if loading else f"the Workflows of {root}"
+        lost = Problem(prefix="error: ", message=f"{ended} loaded {place}{words}")
+        found = last or WorkflowsReport(problems=[lost])
     return ReadInstance(
         config=Config.model_validate(config.config),
         workflows=tuple(_facts(workflow) for workflow in found.workflows),
         problems=tuple(found.problems),
     )
+
+
+def _last_report(lines: Sequence[str]) -> tuple[str | None, WorkflowsReport | None]:
+    """Return the file that was loaded last, and the report of the Workflows when it came."""
+    loading = None
+    for line in lines:
+        if not line.startswith('{"loading":'):
+            return loading, WorkflowsReport.model_validate_json(line)
+        loading = LoadingReport.model_validate_json(line).loading
+    return loading, None
 
 
 def _facts(workflow: WalkedWorkflow) -> WorkflowFacts:

@@ -23,7 +23,7 @@ import os
 import re
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import (
     EXTENSION_SUFFIXES,
@@ -107,8 +107,18 @@ class ConfigReport(_Shape):
     problem: Problem | None = None
 
 
+class LoadingReport(_Shape):
+    """What the walk says before it loads a Workflow, so that one which never ends has a name.
+
+    Args:
+        loading: its file, as a path from the folder.
+    """
+
+    loading: str
+
+
 class WorkflowsReport(_Shape):
-    """What the walk says next.
+    """What the walk says last.
 
     Args:
         workflows: the Workflows, sorted by name.
@@ -180,11 +190,14 @@ def load_config(folder: Path, values: Mapping[str, str] | None = None) -> Loaded
     return LoadedConfig(config=config)
 
 
-def load_workflows(folder: Path) -> LoadedWorkflows:
+def load_workflows(
+    folder: Path, before: Callable[[str], None] = lambda file: None
+) -> LoadedWorkflows:
     """Import every Workflow of an Instance folder.
 
     Args:
         folder: the absolute path of the Instance folder; without `workflows/` it has none.
+        before: told which file is loaded next, as a path from the folder.
     """
     _open(folder)
     workflows: list[LoadedWorkflow] = []
@@ -195,6 +208,7 @@ def load_workflows(folder: Path) -> LoadedWorkflows:
             continue
         if not path.is_file():
             continue
+        before(path.relative_to(folder).as_posix())
         loaded = _load_workflow(path, folder)
         if isinstance(loaded, Problem):
             problems.append(loaded)
@@ -253,9 +267,11 @@ def report_config(folder: Path, values: Mapping[str, str] | None = None) -> Conf
     return ConfigReport(config=revealed)
 
 
-def report_workflows(folder: Path) -> WorkflowsReport:
-    """Load the Workflows and say them as plain data."""
-    found = load_workflows(folder)
+def report_workflows(
+    folder: Path, before: Callable[[str], None] = lambda file: None
+) -> WorkflowsReport:
+    """Load the Workflows and say them as plain data; the arguments are those of `load_workflows`."""
+    found = load_workflows(folder, before)
     workflows: list[WalkedWorkflow] = []
     problems = list(found.problems)
     for workflow in found.workflows:
@@ -306,7 +322,9 @@ def main(arguments: Sequence[str], channel: int) -> int:
         os.environ.pop(name, None)
     _forget_own(Path(folder))
     if extent == "all":
-        found = report_workflows(Path(folder))
+        found = report_workflows(
+            Path(folder), lambda file: _write(channel, LoadingReport(loading=file))
+        )
         problems = [_silent(problem, values) for problem in found.problems]
         _write(channel, WorkflowsReport(workflows=found.workflows, problems=problems))
     return 0
