@@ -366,6 +366,30 @@ def test_send_cancels_a_run(jr2: Jr2, far: FarOrchestrator, at: dict[str, str], 
     assert far.asked[-1] == ("POST", f"/runs/{RUN}/events", {"type": "CANCEL"})
 
 
+@pytest.mark.parametrize("status", ["done", "error", "cancelled", "lost", "drifted"])
+@pytest.mark.parametrize("typed", [RUN, "3f2a"])
+def test_a_run_that_has_settled_is_not_cancelled_again(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str], status: str, typed: str
+) -> None:
+    far.runs[RUN] = run_status(status)
+
+    said = jr2("send", typed, "--event", "CANCEL", env=at)
+
+    assert (said.code, said.stdout) == (0, "")
+    assert said.stderr.splitlines()[1:] == [f"run {RUN} had settled already ({status})"]
+    assert not any(method == "POST" for method, _, _ in far.asked)
+
+
+def test_a_run_that_is_not_there_is_not_cancelled(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
+) -> None:
+    said = jr2("send", OTHER_RUN, "--event", "CANCEL", env=at)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[1:] == [f'error: no run "{OTHER_RUN}"']
+    assert not any(method == "POST" for method, _, _ in far.asked)
+
+
 def test_a_gate_that_is_closed_is_the_orchestrators_own_words(
     jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
 ) -> None:

@@ -5,14 +5,20 @@ Source: spec/converge.md §2.5.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from jr2 import errors
 
+from .. import follow as following
 from .. import json_input, output, run_ids
+from ..client import ApiFailed
 from ..target import Target, connect
+
+if TYPE_CHECKING:
+    from ..client import Orchestrator
+    from ..output import Output
 
 _CANCEL = "CANCEL"
 
@@ -29,7 +35,7 @@ def send(
     """Answer an open Gate of a run, or cancel the run.
 
     With `--gate` the event goes to that Gate, under its own name. Without it, the one event that a
-    run takes is CANCEL.
+    run takes is CANCEL; one that has settled already stays as it is.
 
     Args:
         run_id: the run's id, or its first four characters or more.
@@ -44,12 +50,30 @@ def send(
     with connect(target, out) as link:
         whole = run_ids.whole(link.client, run_id)
         if gate is None:
-            link.client.cancel(whole)
-            out.line(f"sent {_CANCEL} to {whole}", code="sent")
+            _cancel(link.client, whole, run_id, out)
         else:
             link.client.answer_gate(whole, gate, body)
             out.line(f'delivered {event} to gate "{gate}" on {whole}', code="delivered")
     return 0
+
+
+def _cancel(client: Orchestrator, whole: str, typed: str, out: Output) -> None:
+    """Cancel a run; the route takes it silently for one that has settled, so that is asked before.
+
+    Raises:
+        StepFailed: there is no such run.
+    """
+    try:
+        status = client.run(whole).get("status")
+    except ApiFailed as error:
+        if error.status != 404:
+            raise
+        raise run_ids.no_run(typed) from error
+    if status != following.LIVE:
+        out.line(f"run {whole} had settled already ({status})", code="settled")
+        return
+    client.cancel(whole)
+    out.line(f"sent {_CANCEL} to {whole}", code="sent")
 
 
 def _body(event: str, gate: str | None, text: str | None) -> dict[str, object]:
