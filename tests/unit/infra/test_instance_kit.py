@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ import pytest
 import jr2
 from jr2 import names
 from jr2.errors import StepFailed
-from jr2_infra.facts import kit
+from jr2_infra.facts import instance, kit
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import MakeInstance
@@ -59,10 +61,62 @@ def test_nothing_is_installed(tmp_path: Path) -> None:
     assert refused(tmp_path) == (
         "error: Kit version mismatch — an Instance has one (ADR-0056):\n"
         f"  jr2 does not resolve from {tmp_path}\n"
-        f"  this jr2 (1.0.0.dev0) runs against {PACKAGE} (1.0.0.dev0)\n"
+        f"  this jr2 (1.0.0.dev0) runs against {PACKAGE} (1.0.0.dev0), and {tmp_path}/.venv is not "
+        "there\n"
         f'  install the Instance\'s dependencies ({tmp_path}/pyproject.toml pins "jr2" and '
         '"jr2-cli" at one exact version)'
     )
+
+
+@pytest.mark.parametrize(
+    ("break_it", "words"),
+    [
+        (lambda venv: shutil.rmtree(venv), " is not there"),
+        (lambda venv: (venv / "bin" / "python").unlink(), "/bin/python is not there"),
+        (
+            lambda venv: (
+                (venv / "bin" / "python").unlink(),
+                (venv / "bin" / "python").symlink_to("/gone/python"),
+            ),
+            "/bin/python is not there (a link to nothing)",
+        ),
+        (lambda venv: shutil.rmtree(venv / "lib"), "/bin/python finds no jr2"),
+    ],
+)
+def test_a_broken_environment_is_to_be_installed(
+    make_instance: MakeInstance, break_it: Callable[[Path], object], words: str
+) -> None:
+    root = make_instance({"pyproject.toml": EXACT})
+    break_it(root / ".venv")
+
+    lines = refused(root).splitlines()
+
+    assert lines[1] == f"  jr2 does not resolve from {root}"
+    assert lines[2].endswith(f"{PACKAGE} (1.0.0.dev0), and {root}/.venv{words}")
+    assert lines[3].startswith("  install the Instance's dependencies (")
+
+
+def test_requirements_without_a_version_are_to_be_installed(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(EXACT.replace("== 1.0.0.dev0", "").replace("==", ">="))
+
+    assert refused(tmp_path).splitlines()[3] == (
+        f'  install the Instance\'s dependencies ({tmp_path}/pyproject.toml names "jr2-cli")'
+    )
+
+
+def test_an_interpreter_that_finds_nothing_is_to_be_installed(make_instance: MakeInstance) -> None:
+    """The system's Python was upgraded: the packages lie in the folder of the one before."""
+    root = make_instance({"pyproject.toml": EXACT})
+    site(root).parent.rename(root / ".venv" / "lib" / "python3.1")
+    kit.check_kit_version(root)
+
+    with pytest.raises(StepFailed) as raised:
+        instance.read_instance(root)
+
+    lines = raised.value.printed.splitlines()
+    assert lines[1] == f"  jr2 does not resolve from {root}"
+    assert lines[2].endswith(f", and {root}/.venv/bin/python finds no jr2")
+    assert lines[3].startswith("  install the Instance's dependencies (")
 
 
 def test_another_copy_and_two_pins(make_instance: MakeInstance) -> None:

@@ -28,6 +28,7 @@ from jr2.walk import ConfigReport, LoadingReport, Problem, WalkedWorkflow, Workf
 
 from .. import processes
 from ..report import Reporter
+from . import kit
 from .kit import INTERPRETER, check_kit_version, running_copy
 
 __all__ = [
@@ -48,6 +49,9 @@ _LIMIT: Final = 30.0
 """Seconds that the folder's code may take to load."""
 _SLOW: Final = 2.0
 """Seconds until a person is told what takes long."""
+_OTHER_KIT: Final = 3
+"""What the child ends with when its interpreter finds another `jr2`, or none."""
+_ELSEWHERE: Final = re.compile(r"jr2 resolves to (.+), and this jr2 runs against ")
 _KEPT: Final = ("PATH", "HOME", "LANG", "LANGUAGE", "TMPDIR", "TZ")
 _QUICK: Final = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 """Without it, pydantic reads the metadata of each installed distribution, to look for plugins."""
@@ -205,13 +209,18 @@ def read_instance(
             timeout=_LIMIT,
             slow=(min(_SLOW, _LIMIT), lambda: show(step)),
         )
+        if done.returncode == _OTHER_KIT and (seen := _ELSEWHERE.match(done.stderr)):
+            raise StepFailed(kit.not_imported(root, seen[1]) or done.stderr)
         said, ended = done.stdout, f"{python} ended with the code {done.returncode} while it"
         words = _last_words(done.stderr, handed)
     except processes.TimeoutExpired as error:
         said = (error.stdout or b"").decode() if not isinstance(error.stdout, str) else error.stdout
         ended, words = f"{python} took more than {_LIMIT:.0f}s while it", ""
     except OSError as error:
-        raise StepFailed(f"cannot run {python}: {error.strerror}") from error
+        raise StepFailed(
+            f"cannot run {python}: {error.strerror} — make {root / '.venv'} anew: install the "
+            "Instance's dependencies (uv, poetry, or pdm)"
+        ) from error
     finally:
         show(None)
     lines = said.splitlines()

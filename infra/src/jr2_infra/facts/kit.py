@@ -12,6 +12,7 @@ Source: seed 002 (Rules), spec/converge.md §2.4, design §3 and §3.1, ADR-0056
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tomllib
 from collections.abc import Mapping
@@ -106,7 +107,7 @@ def mismatch(kit: KitFacts) -> str | None:
         [
             "Kit version mismatch — an Instance has one (ADR-0056):",
             f"  {first}",
-            f"  this jr2 ({kit.command}) runs against {against}",
+            f"  this jr2 ({kit.command}) runs against {against}{_missing(kit)}",
             f"  {_fix(kit)}",
         ]
     )
@@ -218,6 +219,30 @@ def _pins(root: Path) -> dict[str, str | None]:
     return pins
 
 
+def not_imported(root: Path, said: str) -> str | None:
+    """Return the text of a mismatch that only the Instance's interpreter saw.
+
+    Args:
+        root: the Instance folder.
+        said: where it finds `jr2`, or `nothing`.
+    """
+    resolved = None if said == "nothing" else _copy(Path(said))
+    return mismatch(dataclasses.replace(read_kit(root), resolved=resolved))
+
+
+def _missing(kit: KitFacts) -> str:
+    """Say why nothing resolves: the copy beside it is the command's, and no other version."""
+    if kit.resolved is not None:
+        return ""
+    environment, python = kit.root / ".venv", kit.root / INTERPRETER
+    if not environment.exists():
+        return f", and {environment} is not there"
+    if not python.exists():
+        gone = " (a link to nothing)" if python.is_symlink() else ""
+        return f", and {python} is not there{gone}"
+    return f", and {python} finds no jr2"
+
+
 def _fix(kit: KitFacts) -> str:
     file = kit.root / "pyproject.toml"
     if kit.kit_pin is not None and kit.kit_pin == kit.cli_pin:
@@ -225,6 +250,9 @@ def _fix(kit: KitFacts) -> str:
             f'install the Instance\'s dependencies ({file} pins "jr2" and "jr2-cli" at one exact '
             "version)"
         )
+    if kit.resolved is None and kit.cli_named and None in (kit.kit_pin, kit.cli_pin):
+        # Without two pins that differ, there is nothing to say of versions yet.
+        return f'install the Instance\'s dependencies ({file} names "jr2-cli")'
     if not kit.cli_named:
         version = kit.kit_pin or (kit.resolved.version if kit.resolved else kit.command)
         return (
