@@ -115,6 +115,25 @@ def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def check_namespace_stays(place: Place, namespace: Mapping[str, Any] | None) -> None:
+    """Fail a converge whose namespace was deleted while it ran.
+
+    Args:
+        place: where.
+        namespace: the Namespace as the API gave it after the last write, or `None` when it is gone.
+
+    Raises:
+        StepFailed: it is gone or being deleted, and with it what was applied.
+    """
+    if namespace is None:
+        raise StepFailed(
+            f'namespace "{place.namespace}" on {place.context} was deleted while `jr2 up` ran — '
+            "run `jr2 up` again"
+        )
+    if namespace["metadata"].get("deletionTimestamp"):
+        raise StepFailed(terminating_text(place, namespace))
+
+
 def first_contact(place: Place, owned: Ownership) -> str | None:
     """Return the question before a namespace is used for the first time; `None` when it is ours."""
     if owned is Ownership.OURS:

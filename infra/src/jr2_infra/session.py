@@ -360,6 +360,17 @@ class Session:
                 surplus=plan.surplus,
                 started=leases.record_engine,
             )
+        self._namespace_stays()
+
+    def _namespace_stays(self) -> None:
+        """Look once more: an object that was applied to a namespace on its way out does not stay."""
+        try:
+            live = self._api.get(NAMESPACE.path(name=self._place.namespace))
+        except (ApiError, httpx2.HTTPError) as error:
+            raise StepFailed(
+                f'cannot read namespace "{self._place.namespace}" after the last step: {error}'
+            ) from error
+        rules.check_namespace_stays(self._place, live)
 
     def _say(self, lines: tuple[str, ...]) -> None:
         for line in lines:

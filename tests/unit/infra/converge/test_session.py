@@ -127,3 +127,58 @@ def test_force_says_that_there_is_nothing_to_build_again(writes: Writes, force: 
     said = [line for line in reporter.lines if "--force" in line]
     assert len(said) == force
     assert all("nothing to build again" in line for line in said)
+
+
+class OneNamespace:
+    """An API server that has one namespace, or none."""
+
+    def __init__(self, namespace: dict[str, Any] | None) -> None:
+        self._namespace = namespace
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        assert (request.method, request.url.path) == ("GET", "/api/v1/namespaces/demo")
+        if self._namespace is None:
+            return httpx2.Response(404, json={"message": "not found"})
+        return httpx2.Response(200, json=self._namespace)
+
+
+DELETED = {"metadata": {"name": "demo", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("namespace", "words"),
+    [
+        (
+            DELETED,
+            'namespace "demo" on jr2-local is being deleted — run this again once it is gone',
+        ),
+        (None, 'namespace "demo" on jr2-local was deleted while `jr2 up` ran'),
+    ],
+)
+def test_a_namespace_that_was_deleted_meanwhile_is_no_success(
+    monkeypatch: pytest.MonkeyPatch, namespace: dict[str, Any] | None, words: str
+) -> None:
+    with pytest.raises(StepFailed) as raised:
+        run_engine_over(monkeypatch, namespace)
+
+    assert raised.value.printed.startswith(f"error: {words}")
+
+
+def test_a_namespace_that_stays_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run_engine_over(monkeypatch, {"metadata": {"name": "demo"}}) == ["engine"]
+
+
+def run_engine_over(monkeypatch: pytest.MonkeyPatch, namespace: dict[str, Any] | None) -> list[str]:
+    """Run the engine's part of a session with an engine that does nothing."""
+    did: list[str] = []
+    monkeypatch.setattr("jr2_infra.engine.run.run_engine", lambda *_, **__: did.append("engine"))
+    made = session(cast(Any, OneNamespace(namespace)))
+    made._tooling = cast(Tooling, SimpleNamespace(local_import=None))
+    made._context = cast(Any, SimpleNamespace(kubeconfig_text=str))
+    plan = SimpleNamespace(
+        differences=(), program=None, live={}, surplus=(), images_digest="i", held_digest="h"
+    )
+    leases = SimpleNamespace(nonces=dict, record_engine=None)
+    staged = SimpleNamespace(manifest=SimpleNamespace(workflows=()), parts=())
+    made._engine(cast(Any, plan), cast(Any, leases), "stamp", cast(Any, staged))
+    return did
