@@ -7,6 +7,7 @@ Source: spec/converge.md §2.3, design §5.7 and §6.3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from jr2_infra.port_forward import ForwardFailed
 from . import processes
 
 __all__ = ["ForwardFailed", "PortForward"]
+
+
+_ERROR = re.compile(r"error:|E\d{4} |Unable to |Error from server")
+"""How a line of kubectl starts that is more than a warning."""
 
 
 class PortForward(port_forward.PortForward):
@@ -51,3 +56,8 @@ class PortForward(port_forward.PortForward):
             start=processes.start,
             stop=processes.stop,
         )
+
+    @property
+    def complained(self) -> bool:
+        """Whether kubectl said an error; it may go on all the same."""
+        return any(_ERROR.match(line) for line in list(self._said))

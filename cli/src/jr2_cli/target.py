@@ -24,6 +24,8 @@ from cyclopts import Parameter
 
 from jr2 import errors, names
 
+from . import way
+
 if TYPE_CHECKING:
     from jr2_infra.kube import KubeContext
 
@@ -72,6 +74,10 @@ class NotDeployed(errors.StepFailed):
     """The cluster answers, and the Instance is not in it."""
 
 
+class Unreadable(errors.StepFailed):
+    """The API server does not answer, or refuses to show an object."""
+
+
 class Link:
     """The open way to one Orchestrator: its client, and the forward under it when there is one.
 
@@ -96,6 +102,7 @@ class Link:
 
         Raises:
             ForwardFailed: the port could not be forwarded.
+            NotDeployed: it could not, since the Instance is not there.
         """
         if self._client is None:
             from .client import Orchestrator
@@ -121,8 +128,8 @@ class Link:
         if self._url is not None:
             return self._url
         assert self._cluster is not None
-        self._forward = self._cluster.open_forward()
-        self._forward.wait_until_it_answers()
+        self._forward = way.open_to(self._cluster)
+        way.wait_until_it_answers(self._cluster, self._forward)
         return self._forward.url
 
 
@@ -138,12 +145,58 @@ class ClusterTarget:
     context: KubeContext
     namespace: str
 
-    def open_forward(self) -> PortForward:
-        """Open a port-forward to the Orchestrator's Service."""
+    def open_forward(self, within: float) -> PortForward:
+        """Open a port-forward to the Orchestrator's Service.
+
+        Args:
+            within: seconds that kubectl has to announce its port.
+
+        Raises:
+            ForwardFailed: kubectl ended, or said no port in time.
+        """
         from . import port_forward, tools
 
         return port_forward.PortForward(
-            tools.require("kubectl"), context=self.context.name, namespace=self.namespace
+            tools.require("kubectl"),
+            context=self.context.name,
+            namespace=self.namespace,
+            ready_within=within,
+        )
+
+    def check_namespace(self) -> None:
+        """Look whether the namespace is there to stay.
+
+        Raises:
+            NotDeployed: it is being deleted.
+            Unreadable: the API server does not answer, or does not show it.
+        """
+        found = self.get(f"/api/v1/namespaces/{self.namespace}")
+        if ((found or {}).get("metadata") or {}).get("deletionTimestamp") is not None:
+            raise NotDeployed(
+                f"namespace {self.namespace} of {self.context.name} is being deleted — once it is "
+                "gone, `jr2 up` deploys the Instance again"
+            )
+
+    def unready(self) -> str | None:
+        """Say why the Orchestrator takes no connection; `None` when it should take one.
+
+        Raises:
+            NotDeployed: there is none.
+            Unreadable: the API server does not answer, or does not show it.
+        """
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{names.ORCHESTRATOR}"
+        found = self.get(path)
+        if found is None:
+            raise NotDeployed(
+                f"not deployed here — {described(self)} holds no Deployment {names.ORCHESTRATOR}; "
+                "run `jr2 up`"
+            )
+        status = found.get("status") or {}
+        if status.get("readyReplicas"):
+            return None
+        return (
+            f"the Orchestrator in namespace {self.namespace} of {self.context.name} is not ready\n"
+            f"  see: kubectl --context={self.context.name} -n {self.namespace} get pods"
         )
 
     def token(self) -> str:
@@ -155,6 +208,8 @@ class ClusterTarget:
         """
         secret = self.get(f"/api/v1/namespaces/{self.namespace}/secrets/{names.INSTANCE_SECRET}")
         if secret is None:
+            with contextlib.suppress(Unreadable):
+                self.check_namespace()
             raise NotDeployed(
                 f"not deployed here — {described(self)} holds no Secret "
                 f"{names.INSTANCE_SECRET}; run `jr2 up`"
@@ -174,7 +229,7 @@ class ClusterTarget:
             path: the path of the object.
 
         Raises:
-            StepFailed: the API server does not answer, or refuses.
+            Unreadable: the API server does not answer, or refuses.
         """
         import httpx2
 
@@ -183,7 +238,7 @@ class ClusterTarget:
                 response = client.get(path)
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
-            raise errors.StepFailed(
+            raise Unreadable(
                 f"cannot reach the API server of {self.context.name} ({reason})"
             ) from error
         if response.status_code == httpx2.codes.NOT_FOUND:
@@ -191,7 +246,7 @@ class ClusterTarget:
         body = _json(response)
         if response.is_error or body is None:
             said = (body or {}).get("message") or f"HTTP {response.status_code}"
-            raise errors.StepFailed(f"the API server of {self.context.name} answered: {said}")
+            raise Unreadable(f"the API server of {self.context.name} answered: {said}")
         return body
 
 

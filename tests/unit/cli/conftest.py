@@ -116,6 +116,8 @@ RUN = "3f2a9c1e-7b44-4d0a-9a51-0c2f8d7e6b10"
 OTHER_RUN = "3f2a0000-7b44-4d0a-9a51-0c2f8d7e6b11"
 TOKEN = "CANARY-instance-token"
 HASH = "87cddbde1271" + "0" * 52
+NAMESPACE = "/api/v1/namespaces/my-instance"
+DEPLOYMENT = "/apis/apps/v1/namespaces/my-instance/deployments/jr2-orchestrator"
 SECRET = "/api/v1/namespaces/my-instance/secrets/jr2-instance"
 
 
@@ -331,6 +333,10 @@ def in_cluster(far: FarOrchestrator, kubectl: FarKubectl, tmp_path: Path) -> dic
     kubectl.forwards(far.port)
     far.objects[SECRET] = {
         "data": {names.KEY_INSTANCE_TOKEN: base64.b64encode(TOKEN.encode()).decode()},
+    }
+    far.objects[DEPLOYMENT] = {
+        "spec": {"template": {"spec": {"containers": [{"image": "orchestrator:1"}]}}},
+        "status": {"readyReplicas": 1},
     }
     config = tmp_path / "kubeconfig"
     config.write_text(

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jr2 import errors
-from jr2_cli import follow, output, target
+from jr2_cli import follow, output, target, way
 from jr2_cli.port_forward import ForwardFailed, PortForward
 from jr2_infra.kube import KubeContext, load_context
-from tests.unit.cli.conftest import RUN, SECRET, TOKEN, run_status
+from tests.unit.cli.conftest import DEPLOYMENT, NAMESPACE, RUN, SECRET, TOKEN, run_status
 
 if TYPE_CHECKING:
-    from tests.unit.cli.conftest import FarKubectl, FarOrchestrator
+    from pathlib import Path
+
+    from tests.unit.cli.conftest import FarKubectl, FarOrchestrator, Jr2
 
 
 def forward(kubectl: FarKubectl, within: float = 30.0) -> PortForward:
@@ -154,6 +156,124 @@ def test_a_forward_through_which_nothing_answers_says_kubectls_words(
     with pytest.raises(ForwardFailed, match="it ended\n  error: lost connection to pod"):
         _ = link.client
     link.drop()
+
+
+ANNOUNCES = 'print("Forwarding from 127.0.0.1:1 -> 4000", flush=True)\n'
+COMPLAINS = (
+    'print("E1130 02:00:00.1 error forwarding port 4000: refused", file=sys.stderr, flush=True)\n'
+)
+STAYS = "time.sleep(60)\n"
+ENDS = 'sys.exit("error: unable to forward port because pod is not running")\n'
+GOING = (
+    "error: namespace my-instance of kind-jr2 is being deleted — once it is gone, `jr2 up` deploys "
+    "the Instance again"
+)
+UNREADY = "error: the Orchestrator in namespace my-instance of kind-jr2 is not ready"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the cluster after a moment; the last wait is longer than a test may last."""
+    monkeypatch.setattr(way, "_OPEN_SECONDS", (0.5, 600.0))
+    monkeypatch.setattr(way, "_ANSWER_SECONDS", (0.5, 600.0))
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("does", [STAYS, ENDS, ANNOUNCES + STAYS, COMPLAINS + ANNOUNCES + STAYS])
+def test_a_namespace_that_is_being_deleted_is_why_no_forward_works(
+    jr2: Jr2,
+    instance: Path,
+    far: FarOrchestrator,
+    in_cluster: dict[str, str],
+    kubectl: FarKubectl,
+    does: str,
+) -> None:
+    far.objects[NAMESPACE] = {
+        "metadata": {"name": "my-instance", "deletionTimestamp": "2026-11-30T02:00:00Z"}
+    }
+    kubectl.does(does)
+
+    said = jr2("run", "ping", cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[1:] == [GOING]
+    assert len(kubectl.started) == 1
+
+
+def test_a_namespace_that_is_being_deleted_is_why_the_secret_is_gone(
+    jr2: Jr2, instance: Path, far: FarOrchestrator, in_cluster: dict[str, str]
+) -> None:
+    del far.objects[SECRET]
+    far.objects[NAMESPACE] = {"metadata": {"deletionTimestamp": "2026-11-30T02:00:00Z"}}
+
+    said = jr2("run", "ping", cwd=instance, env=in_cluster)
+
+    assert said.code == 1
+    assert said.stderr.splitlines()[1:] == [GOING]
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("does", [ENDS, COMPLAINS + ANNOUNCES + STAYS, ANNOUNCES + ENDS])
+def test_an_orchestrator_that_is_not_ready_is_why_a_forward_fails(
+    jr2: Jr2,
+    instance: Path,
+    far: FarOrchestrator,
+    in_cluster: dict[str, str],
+    kubectl: FarKubectl,
+    does: str,
+) -> None:
+    far.objects[DEPLOYMENT]["status"] = {"unavailableReplicas": 1}
+    kubectl.does(does)
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout) == (1, "")
+    lines = said.stderr.splitlines()[1:]
+    assert lines[:2] == [
+        UNREADY,
+        "  see: kubectl --context=kind-jr2 -n my-instance get pods",
+    ]
+    assert lines[2].startswith("  cannot forward a port to service/jr2-orchestrator")
+
+
+@pytest.mark.usefixtures("soon")
+def test_an_orchestrator_that_is_gone_is_why_a_forward_fails(
+    jr2: Jr2,
+    instance: Path,
+    far: FarOrchestrator,
+    in_cluster: dict[str, str],
+    kubectl: FarKubectl,
+) -> None:
+    del far.objects[DEPLOYMENT]
+    kubectl.does(ENDS)
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert said.code == 1
+    assert said.stderr.splitlines()[1:] == [
+        "error: not deployed here — context kind-jr2 / namespace my-instance holds no Deployment "
+        "jr2-orchestrator; run `jr2 up`"
+    ]
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_kubectl_that_is_slow_and_says_no_error_is_waited_for(
+    jr2: Jr2,
+    instance: Path,
+    far: FarOrchestrator,
+    in_cluster: dict[str, str],
+    kubectl: FarKubectl,
+) -> None:
+    kubectl.does(
+        "if sum(1 for _ in open(os.path.join(folder, 'started'))) == 1: time.sleep(60)\n"
+        "print('a warning', file=sys.stderr, flush=True)\n"
+        f'print("Forwarding from 127.0.0.1:{far.port} -> 4000", flush=True)\n{STAYS}'
+    )
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert said.code == 0
+    assert len(kubectl.started) == 2
 
 
 def test_following_gives_up_after_its_limit_and_says_how_to_go_on(

@@ -13,7 +13,7 @@ import jr2 as kit_package
 import jr2_cli
 from jr2 import names, wire
 from jr2_cli import versions
-from tests.unit.cli.conftest import HASH
+from tests.unit.cli.conftest import DEPLOYMENT, HASH
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import FarKubectl, FarOrchestrator, Jr2
@@ -157,8 +157,13 @@ def test_in_an_instance_the_kit_and_what_the_cluster_runs(
 
 
 def test_what_cannot_be_asked_is_a_word_in_its_row(
-    jr2: Jr2, instance: Path, in_cluster: dict[str, str], kubectl: FarKubectl
+    jr2: Jr2,
+    instance: Path,
+    in_cluster: dict[str, str],
+    kubectl: FarKubectl,
+    far: FarOrchestrator,
 ) -> None:
+    del far.objects[DEPLOYMENT]
     nowhere = jr2("version", cwd=instance, env=in_cluster)
     no_context = jr2("version", cwd=instance)
     url = jr2("version", "--url", "http://127.0.0.1:1")
