@@ -60,7 +60,9 @@ def _until_its_end(given: list[str], out: Output) -> int:
             return _handed_over(given, out)
     except KeyboardInterrupt:
         out.close()
-        out.line("interrupted", code="interrupted")
+        line = interrupt.take_last_line()
+        if line is not None:
+            out.line(line, code="interrupted")
         return interrupt.EXIT_INTERRUPTED
     except SystemExit as leaving:
         return _status(leaving)

@@ -13,7 +13,7 @@ import contextlib
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 EXIT_INTERRUPTED = 130
@@ -22,12 +22,33 @@ LIMIT = 1.7
 """Seconds from the signal to the end, whatever hangs."""
 
 
+_last_line: Callable[[], str] | None = None
+
+
+def ends_with(line: Callable[[], str]) -> None:
+    """Let a command that is interrupted say more than `interrupted`.
+
+    Args:
+        line: builds its last line, when it is interrupted.
+    """
+    global _last_line
+    _last_line = line
+
+
+def take_last_line() -> str | None:
+    """Return the last line of a command that is interrupted, and `None` when it was taken."""
+    global _last_line
+    line, _last_line = _last_line, None
+    return None if line is None else line()
+
+
 @contextlib.contextmanager
 def handled() -> Iterator[None]:
     """Handle SIGINT and SIGTERM within the block; outside the main thread this does nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    ends_with(lambda: "interrupted")
     handler = _Handler()
     before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -59,4 +80,8 @@ def _leave(status: int) -> None:
     from . import processes
 
     processes.kill_all()
+    line = take_last_line() if status == EXIT_INTERRUPTED else None
+    if line is not None:
+        with contextlib.suppress(OSError):
+            os.write(2, f"{line}\n".encode())
     os._exit(status)

@@ -9,6 +9,7 @@ Source: seed 000 (What jr2 up does), design §5.1 and §8, spec/converge.md §4.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import threading
 from collections.abc import Callable
@@ -23,6 +24,19 @@ from .tooling import FindTooling
 
 _SESSION: Final = "jr2_infra.session"
 CONVERGED: Final = "converged — `jr2 run <workflow>` when ready"
+
+
+_writes = threading.Event()
+
+
+def begin_to_write() -> None:
+    """Remember that this process writes to the cluster from now on."""
+    _writes.set()
+
+
+def has_written() -> bool:
+    """Whether an object of the cluster may have changed; a Lease that was taken does not count."""
+    return _writes.is_set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +78,9 @@ def up(
     Raises:
         Jr2Error: the refusal or the error, as it is printed.
     """
+    _writes.clear()
     # The walk is another process: what the session needs is loaded beside it.
-    loading = threading.Thread(target=importlib.import_module, args=(_SESSION,))
+    loading = threading.Thread(target=_load_session)
     loading.start()
     opened = check.open_instance(options.root, reporter, before_config=before_config)
     place = Place(
@@ -94,3 +109,10 @@ def up(
         reporter=reporter,
     )
     reporter.line(CONVERGED, code="converged")
+
+
+def _load_session() -> None:
+    # What fails here fails again where it is imported for its use; a command that ends meanwhile
+    # makes it fail, and has said its last line already.
+    with contextlib.suppress(Exception):
+        importlib.import_module(_SESSION)

@@ -24,6 +24,7 @@ from jr2 import rbac
 from jr2.errors import Aborted, StepFailed
 
 from . import assembly, crds, kube, rules
+from . import converge as converge_state
 from .api import Api, ApiError
 from .closed_list import NAMESPACE
 from .components import images, secrets
@@ -321,6 +322,7 @@ class Session:
         )
 
     def _apply_namespace(self, obj: Mapping[str, Any]) -> None:
+        converge_state.begin_to_write()
         try:
             self._api.apply(NAMESPACE, obj)
         except ApiError as error:
@@ -341,6 +343,7 @@ class Session:
             archive = folder / "assembly.tar.gz"
             if any(item.resource == PUBLISH for item in plan.differences):
                 assembly.write_archive(staged.parts, archive)
+            converge_state.begin_to_write()
             run_engine(
                 plan.program,
                 plan.live,

@@ -398,6 +398,48 @@ def test_an_interrupted_follower_says_that_the_run_goes_on(far: FarOrchestrator)
     ]
 
 
+@pytest.mark.parametrize(
+    ("writes", "line"),
+    [
+        ("", "interrupted — nothing was applied"),
+        ("converge.begin_to_write()", "interrupted — run `jr2 up` again to finish"),
+    ],
+)
+@pytest.mark.parametrize("cleanup", ["pass", "threading.Event().wait()"])
+def test_an_interrupted_up_says_whether_anything_was_applied(
+    instance: Path, writes: str, line: str, cleanup: str
+) -> None:
+    """Also when what it cleans up does not end."""
+    waiting = (
+        "import sys, threading\n"
+        "from jr2_cli import interrupt, main\n"
+        "from jr2_infra import converge, check\n"
+        "interrupt.LIMIT = 0.3\n"
+        "def wait(*_, **__):\n"
+        f"    {writes or 'pass'}\n"
+        "    print('up', flush=True)\n"
+        "    try:\n"
+        "        threading.Event().wait()\n"
+        "    finally:\n"
+        f"        {cleanup}\n"
+        "check.open_instance = wait\n"
+        "sys.exit(main.main(['up']))\n"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", waiting],
+        cwd=instance,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "up\n"
+    command.send_signal(signal.SIGINT)
+    _, stderr = command.communicate(timeout=30)
+
+    assert (command.returncode, stderr) == (130, f"{line}\n")
+
+
 def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
     hanging = (
         "import sys, threading\n"

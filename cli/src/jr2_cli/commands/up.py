@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from .. import env_file, instance, output
+from .. import env_file, instance, interrupt, output
 from ..target import Namespace
 from ..tooling import look_for_tooling
 
@@ -45,6 +45,13 @@ def up(
     find_tooling = look_for_tooling()
     from jr2_infra import converge
 
+    interrupt.ends_with(
+        lambda: (
+            "interrupted — run `jr2 up` again to finish"
+            if converge.has_written()
+            else "interrupted — nothing was applied"
+        )
+    )
     options = converge.UpOptions(
         root=root,
         context=context,
