@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import pytest
 from jr2 import names
 from jr2.config import Config
 from jr2.errors import Aborted, Jr2Error, Refusal, StepFailed
+from jr2_infra import converge
 from jr2_infra.facts.cluster import Contact
 from jr2_infra.rules import KitRefs, Place
 from jr2_infra.session import Session
@@ -49,8 +50,10 @@ class Writes:
 
 
 @pytest.fixture
-def writes() -> Writes:
-    return Writes()
+def writes() -> Iterator[Writes]:
+    converge._writes.clear()
+    yield Writes()
+    converge._writes.clear()
 
 
 def missing() -> Tooling:
@@ -103,12 +106,15 @@ def test_a_missing_program_hides_no_refusal_and_is_said_before_the_first_write(
     with pytest.raises(error, match=words):
         session(writes, yes=yes)._first_contact(met)
     assert writes.paths == []
+    assert not converge.has_written()
 
 
 def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
     found = cast(Tooling, object())
     session(writes, find_tooling=lambda: found)._first_contact(contact())
     assert writes.paths == ["PATCH /api/v1/namespaces/demo"]
+    # An interrupt from here on says that something was applied.
+    assert converge.has_written()
 
 
 @pytest.mark.parametrize("force", [True, False])
