@@ -34,7 +34,7 @@ def test_the_demo_ends_with_a_run(kit_images: None, tmp_path: Path) -> None:
         assert f"  {stage}: " in done.stderr
 
     demo = Instance(folder, "demo")
-    assert names.SYSTEM_NAMESPACE in of_ours(demo)
+    assert len(of_ours(demo)) == 8
 
     demo.jr2("down", "--context", CONTEXT, "--all", "--yes")
 
@@ -42,16 +42,21 @@ def test_the_demo_ends_with_a_run(kit_images: None, tmp_path: Path) -> None:
 
 
 def of_ours(instance: Instance) -> set[str]:
-    """Return the names of what jr2 has in the cluster beside Instances of others."""
+    """Return what stands in the cluster of the Instance and of what Instances share."""
+    own = {
+        instance.name,
+        names.SYSTEM_NAMESPACE,
+        names.SANDBOXES_CRD,
+        names.REPOS_CRD,
+        names.OPERATOR_ROLE,
+        names.OPERATOR_ROLE_BINDING,
+        names.PRIORITY_CONTROL,
+        names.PRIORITY_SANDBOX,
+    }
     listed = json.loads(
         instance.kubectl(
             "get", "-o", "json",
             "namespaces,customresourcedefinitions,clusterroles,clusterrolebindings,priorityclasses",
         )
     )  # fmt: skip
-    return {
-        item["metadata"]["name"]
-        for item in listed["items"]
-        if item["metadata"].get("labels", {}).get(names.LABEL_MANAGED_BY) == names.MANAGED_BY
-        or item["metadata"]["name"] in {names.SYSTEM_NAMESPACE, instance.name}
-    }
+    return own & {item["metadata"]["name"] for item in listed["items"]}
