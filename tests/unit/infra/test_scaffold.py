@@ -105,7 +105,7 @@ def test_the_config_and_the_workflow_load(tmp_path: Path, said: Said) -> None:
     workflows = walk.report_workflows(tmp_path)
 
     sys.path[:], sys.path_hooks[:] = before
-    walk._opened.clear()
+    walk.modules._opened.clear()
     assert config.config is not None
     assert config.config.name == "my-instance"
     assert [entry.match for entry in config.config.git.credentials] == ["*"]

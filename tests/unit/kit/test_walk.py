@@ -12,6 +12,7 @@ import pytest
 
 from jr2 import masking, walk
 from jr2.walk import Problem
+from jr2.walk import modules as found_modules
 
 MACHINE = """\
 from jr2 import Context, Machine
@@ -34,10 +35,10 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "workflows").mkdir()
     yield tmp_path
     for name in set(sys.modules) - set(modules):
-        if name.split(".")[0] in (walk.PACKAGE, walk.CONFIG_MODULE, "beside"):
+        if name.split(".")[0] in (found_modules.PACKAGE, found_modules.CONFIG_MODULE, "beside"):
             del sys.modules[name]
     sys.path[:], sys.path_hooks[:] = path, hooks
-    walk._opened.clear()
+    found_modules._opened.clear()
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -109,7 +110,7 @@ def test_the_code_of_before_never_runs(folder: Path, monkeypatch: pytest.MonkeyP
         write(folder, {"workflows/one.py": MACHINE.format(id=text)})
         os.utime(file, (1_700_000_000, 1_700_000_000))
         ids += [workflow.machine.id for workflow in walk.load_workflows(folder).workflows]
-        walk._opened.clear()
+        found_modules._opened.clear()
         sys.path.remove(str(folder))
 
     assert ids == ["a", "b"]

@@ -1,0 +1,194 @@
+"""Loads the config and the Workflows of a folder; a fault of user code never ends it.
+
+Source: spec/authoring.md §2.1 and §3.1.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .. import masking, names
+from ..config import Config, ConfigInvalid
+from ..errors import BuildRefused
+from . import problems
+from .modules import PACKAGE, import_config, open_folder
+from .problems import Problem
+
+if TYPE_CHECKING:
+    from ..machine import BuiltMachine
+
+_WORKFLOW_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_MISSING: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedConfig:
+    """A config, or why there is none; exactly one of the two."""
+
+    config: Config | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWorkflow:
+    """A Workflow whose module loaded and whose `machine` is a built Machine."""
+
+    name: str
+    file: str
+    machine: BuiltMachine[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedWorkflows:
+    """The Workflows of a folder, sorted by name, and what is wrong with the others."""
+
+    workflows: tuple[LoadedWorkflow, ...]
+    problems: tuple[Problem, ...]
+
+
+def load_config(folder: Path, values: Mapping[str, str] | None = None) -> LoadedConfig:
+    """Import `jr2_config.py` of an Instance folder and return its `config`.
+
+    Args:
+        folder: the absolute path of the Instance folder.
+        values: the variables that were handed over for it; no value enters a problem, nor does a
+            part of one.
+    """
+    file = folder / names.CONFIG_FILE
+    values = values or {}
+    open_folder(folder)
+    try:
+        module = import_config(folder)
+    except ConfigInvalid as error:
+        source = "".join(linecache.getlines(str(file)))
+        path = masking.names_hidden(error.path, values, source)
+        said = f"{path}: {error.problem}"
+        hidden = masking.quoted_parts_hidden(said, values)
+        if hidden is None:
+            hidden = "a field has a wrong value, which holds a part of a value of the environment"
+        return LoadedConfig(problem=problems.error(f"{file} at {hidden}"))
+    except (Exception, SystemExit) as error:
+        fault = (
+            problems.config_fault(error, folder, values)
+            if values
+            else problems.fault(error, folder)
+        )
+        return LoadedConfig(problem=problems.error(f"{file} did not load — {fault}"))
+    config = getattr(module, "config", _MISSING)
+    if config is _MISSING:
+        return LoadedConfig(
+            problem=problems.error(f'{file} has no "config" (use `config = Config(…)`)')
+        )
+    if not isinstance(config, Config):
+        return LoadedConfig(
+            problem=problems.error(
+                f'{file}: "config" is {problems.what(config)}, and not a Config (use `config = Config(…)`)'
+            )
+        )
+    return LoadedConfig(config=config)
+
+
+def load_workflows(
+    folder: Path, before: Callable[[str], None] = lambda file: None
+) -> LoadedWorkflows:
+    """Import every Workflow of an Instance folder.
+
+    Args:
+        folder: the absolute path of the Instance folder; without `workflows/` it has none.
+        before: told which file is loaded next, as a path from the folder.
+    """
+    open_folder(folder)
+    workflows: list[LoadedWorkflow] = []
+    wrong: list[Problem] = []
+    for path in _workflow_names(folder):
+        if path.is_symlink() and not path.exists():
+            wrong.append(_dangling(path, folder))
+            continue
+        if not path.is_file():
+            continue
+        before(path.relative_to(folder).as_posix())
+        loaded = _load_workflow(path, folder)
+        if isinstance(loaded, Problem):
+            wrong.append(loaded)
+        else:
+            workflows.append(loaded)
+    return LoadedWorkflows(workflows=tuple(workflows), problems=tuple(wrong))
+
+
+def workflow_files(folder: Path) -> list[Path]:
+    """Return the files that name a Workflow, sorted.
+
+    A name that starts with `_` or `.` names none, nor does a folder, a pipe or a socket.
+    """
+    return [path for path in _workflow_names(folder) if path.is_file()]
+
+
+def _workflow_names(folder: Path) -> list[Path]:
+    place = folder / names.WORKFLOWS_DIR
+    try:
+        found = [path for path in place.iterdir() if path.suffix == ".py"]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(
+        (path for path in found if not path.name.startswith(("_", "."))),
+        key=lambda path: path.stem,
+    )
+
+
+def _dangling(path: Path, folder: Path) -> Problem:
+    return problems.error(
+        f"{path.relative_to(folder).as_posix()} is a link to {os.readlink(path)}, and nothing is "
+        "there — remove the link, or put the file there"
+    )
+
+
+def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | Problem:
+    from ..machine import BuiltMachine
+
+    name = path.stem
+    file = path.relative_to(folder).as_posix()
+    if not _WORKFLOW_NAME.fullmatch(name):
+        return problems.error(
+            f"{file} cannot name a Workflow: a name has letters, digits, `_` and `-`, and starts "
+            "with a letter or a digit — rename the file, or start its name with `_` when it is no "
+            "Workflow"
+        )
+    module_name = f"{PACKAGE}.{names.WORKFLOWS_DIR}.{name}"
+    spec = importlib.util.find_spec(module_name)
+    if spec is None or spec.origin != str(path):
+        found = Path(spec.origin) if spec is not None and spec.origin else path.with_suffix("")
+        return problems.error(
+            f'workflow "{name}": Python imports {found.relative_to(folder).as_posix()} in the '
+            f"place of {file} — rename one of the two"
+        )
+    try:
+        module = importlib.import_module(module_name)
+    except BuildRefused as error:
+        return Problem(prefix="refusing: ", message=f'workflow "{name}": {error}')
+    except (Exception, SystemExit) as error:
+        return problems.error(
+            f'workflow "{name}": {file} did not load — {problems.fault(error, folder)}'
+        )
+    machine = getattr(module, "machine", _MISSING)
+    if machine is _MISSING:
+        return problems.error(
+            f'workflow "{name}": {file} has no "machine" (use `machine = Machine(…).build()`; start '
+            "the file's name with `_` when it is no Workflow)"
+        )
+    if not isinstance(machine, BuiltMachine):
+        return Problem(
+            prefix="refusing: ",
+            message=(
+                f'workflow "{name}": `machine` is {problems.what(machine)}, but Machine(…).build() did not '
+                "make it, so no door reads its input: a run starts with any input, and the Console "
+                "start form is only a field for JSON — export what .build() returns (ADR-0033)"
+            ),
+        )
+    return LoadedWorkflow(name=name, file=file, machine=machine)

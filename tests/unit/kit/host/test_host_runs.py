@@ -1,0 +1,230 @@
+"""What an Assembly process loads, and the steps of its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sysconfig
+from typing import Any
+
+import pytest
+
+from jr2 import host_wire, names
+from tests.unit.kit.host.conftest import KIT, PING, TASKS, Assembly
+
+
+def test_a_run_from_load_to_output(start: Any) -> None:
+    process = start()
+    loaded = process.load()
+    assert loaded["problems"] == []
+    assert (loaded["kit_version"], loaded["instance"]) == (names.KIT_VERSION, "demo")
+    (workflow,) = loaded["workflows"]
+    assert (workflow["name"], workflow["machine_id"]) == ("ping", "ping")
+    assert workflow["input"]["properties"]["message"]["default"] == "ping"
+    assert len(workflow["shape"]) == 12
+    assert workflow["document"]["initial"] == "responding"
+
+    stepped, snapshot = process.ask(
+        op="start", workflow="ping", run_id="run-1", body=b'{"message": "hi"}'
+    )
+    assert stepped["view"]["status"] == "active"
+    (command,) = stepped["commands"]
+    returned, _ = process.ask(
+        op="task",
+        workflow="ping",
+        run_id="run-1",
+        key=command["key"],
+        machine=command["machine"],
+        slot=command["slot"],
+        input=command["input"],
+    )
+    assert returned == {
+        "kind": "task_done",
+        "id": 3,
+        "key": command["key"],
+        "output": "pong: hi",
+    }
+    event = {"kind": "task_done", "key": command["key"], "output": returned["output"]}
+    stepped, snapshot = process.ask(
+        op="step", workflow="ping", run_id="run-1", event=event, body=snapshot
+    )
+
+    view = host_wire.View.model_validate(stepped["view"])
+    assert view.status == "done"
+    assert view.output == {"reply": "pong: hi"}
+    assert json.loads(snapshot)["status"] == "done"
+    assert "a line of user code" in process.errors.read_text()
+
+
+def test_an_empty_body_is_no_input(start: Any) -> None:
+    process = start()
+    process.load()
+
+    refused, _ = process.ask(op="start", workflow="ping", run_id="run-1")
+
+    assert (refused["kind"], refused["code"]) == ("refused", 400)
+    assert refused["error"].endswith("it takes {message?: string}")
+
+
+def test_what_cannot_be_served_is_answered_and_the_process_goes_on(start: Any) -> None:
+    process = start()
+
+    replies = [
+        process.ask(op="start", workflow="ping", run_id="run-1")[0],
+        process.ask(op="dance")[0],
+        process.ask(op="step", workflow="ping")[0],
+        process.load(),
+        process.ask(op="step", workflow="ping", event={"kind": "timer", "key": "x"})[0],
+        process.ask(op="step", workflow="ping", body=b"{}")[0],
+        process.ask(op="task", workflow="ping", key="k", slot="none")[0],
+        process.ask(op="task", workflow="ping", key="k", slot="respond", machine=["child"])[0],
+        process.ask(op="start", workflow="ping", body=b"{}")[0],
+        process.ask(op="start", workflow="ping", run_id="run-1", body=b"{")[0],
+    ]
+
+    assert [(reply["kind"], reply.get("error")) for reply in replies] == [
+        ("broken", 'no Workflow "ping" is loaded (loaded: none)'),
+        (
+            "broken",
+            "no request: op: Input should be 'load', 'start', 'step', 'task', 'stop_task' or "
+            "'ping'",
+        ),
+        ("broken", 'no Workflow "ping" is loaded (loaded: none)'),
+        ("loaded", None),
+        ("broken", "no snapshot of machine 'ping': JSONDecodeError"),
+        ("broken", "no snapshot of machine 'ping': KeyError"),
+        ("broken", 'machine "ping" has no task "none"'),
+        ("broken", "no child Machine at 'child'"),
+        ("broken", "no request: run_id is missing"),
+        ("refused", "the input is not JSON"),
+    ]
+
+
+def test_a_gate_is_refused_with_its_code(assembly: Assembly, start: Any) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    _, snapshot = process.ask(op="start", workflow="tasks", run_id="r")
+
+    def refused(**event: Any) -> tuple[int, str]:
+        reply, body = process.ask(
+            op="step", workflow="tasks", event={"kind": "gate", **event}, body=snapshot
+        )
+        assert (reply["kind"], body) == ("refused", b"")
+        return reply["code"], reply["error"]
+
+    assert refused(gate="b", name="go", payload={}) == (404, 'no open Gate "b" (open: a)')
+    assert refused(gate="a", name="no", payload={})[0] == 400
+    assert refused(gate="a", name="go", payload={"size": "x"})[0] == 400
+    assert refused(gate="a", name="go", payload={}, id="a#7")[0] == 412
+
+
+def test_the_process_imports_the_kit_and_the_assembly_and_nothing_else(
+    assembly: Assembly, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+
+    process.task("paths")
+    paths = process.read()[0]["output"]
+    process.task("environment")
+    environment = process.read()[0]["output"]
+
+    own = [*KIT.split(os.pathsep), str(assembly.root / "packages"), str(assembly.instance)]
+    assert [path for path in paths if path in own] == own
+    standard = sysconfig.get_path("stdlib")
+    others = [path for path in paths if path not in own]
+    assert all(path.startswith(standard) or path.endswith(".zip") for path in others)
+    assert environment.keys() <= {"HOME", "LC_CTYPE"}
+
+
+def test_a_workflow_imports_a_package_of_its_assembly(assembly: Assembly, start: Any) -> None:
+    (assembly.root / "packages" / "greeting.py").write_text('WORD = "moin"\n')
+    assembly.workflow(
+        "ping",
+        PING.replace('f"pong', 'f"{greeting.WORD}').replace(
+            "from pydantic", "import greeting\nfrom pydantic", 1
+        ),
+    )
+    process = start()
+    assert process.load()["problems"] == []
+
+    process.send(op="task", workflow="ping", run_id="r", key="k", slot="respond", input="hi")
+
+    assert process.read()[0]["output"] == "moin: hi"
+
+
+def test_a_snapshot_over_the_limit_is_a_fault_of_the_run(assembly: Assembly, start: Any) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    _, snapshot = process.ask(op="start", workflow="tasks", run_id="r")
+    event = {"kind": "gate", "gate": "a", "name": "go", "payload": {"size": names.MAX_SNAPSHOT}}
+
+    stepped, after = process.ask(op="step", workflow="tasks", event=event, body=snapshot)
+
+    assert stepped["view"]["status"] == "error"
+    assert stepped["view"]["fault"].startswith("the run's snapshot would have 10")
+    assert json.loads(after)["context"] == {"text": ""}
+
+
+def test_a_start_over_the_limit_is_refused(assembly: Assembly, start: Any) -> None:
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+
+    refused, _ = process.ask(
+        op="start", workflow="tasks", run_id="r", body=str(names.MAX_SNAPSHOT).encode()
+    )
+
+    assert (refused["kind"], refused["code"]) == ("refused", 400)
+    assert f"over the limit of {names.MAX_SNAPSHOT} bytes" in refused["error"]
+
+
+def load_problems(start: Any) -> list[str]:
+    loaded = start().load()
+    assert loaded["kind"] == "loaded"
+    problems: list[str] = loaded["problems"]
+    return problems
+
+
+def test_another_kit_version_is_not_loaded(assembly: Assembly, start: Any) -> None:
+    assembly.manifest(kitVersion="0.9.9")
+    assembly.config("raise SystemExit('imported')")
+
+    assert load_problems(start) == [
+        f"the Assembly cannot be loaded: it is for Kit version 0.9.9; "
+        f"this Orchestrator is {names.KIT_VERSION}"
+    ]
+
+
+def test_an_assembly_without_a_manifest_is_not_loaded(assembly: Assembly, start: Any) -> None:
+    (assembly.root / names.ASSEMBLY_MANIFEST).unlink()
+
+    assert load_problems(start) == ["assembly.json cannot be read: No such file or directory"]
+
+
+def test_a_manifest_that_is_none_is_not_loaded(assembly: Assembly, start: Any) -> None:
+    (assembly.root / names.ASSEMBLY_MANIFEST).write_text("{}")
+
+    (problem,) = load_problems(start)
+    assert problem.startswith("assembly.json is no manifest: kitVersion: Field required")
+
+
+def test_all_problems_of_an_assembly_are_listed(assembly: Assembly, start: Any) -> None:
+    assembly.config("")
+    assembly.workflow("bad", "from jr2 import Machine\nmachine = Machine('bad').build()\n")
+    assembly.workflow("plain", "machine = 3\n")
+    assembly.workflow("raises", "1 / 0\n")
+    assembly.manifest(workflows=["bad", "gone", "ping", "plain", "raises"])
+
+    problems = load_problems(start)
+
+    assert len(problems) == 5
+    assert 'has no "config"' in problems[0]
+    assert problems[1] == 'workflow "gone": the Assembly does not hold workflows/gone.py'
+    assert problems[2] == 'workflow "bad": machine "bad": has no states'
+    assert problems[3].startswith('workflow "plain": `machine` is an object of type int, but')
+    assert problems[4].startswith('workflow "raises": workflows/raises.py did not load — Zero')
