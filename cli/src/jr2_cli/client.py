@@ -32,7 +32,16 @@ _SILENCE: Final = 45.0
 
 
 class ConnectionLost(errors.StepFailed):
-    """The connection to the Orchestrator could not be made, or broke."""
+    """The connection to the Orchestrator could not be made, or broke.
+
+    Args:
+        message: what was tried, and what happened.
+        was_sent: a request may have reached it.
+    """
+
+    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+        self.was_sent = was_sent
+        super().__init__(message)
 
 
 class ApiFailed(errors.StepFailed):
@@ -93,8 +102,13 @@ class Orchestrator:
         """Ask what is deployed; this route is open to all."""
         return self.parse(wire.Health, self._ask("GET", "/healthz"), "/healthz")
 
-    def start_run(self, workflow: str, value: Mapping[str, Any]) -> wire.RunStarted:
+    def start_run(self, workflow: str, value: Mapping[str, Any], key: str) -> wire.RunStarted:
         """Start a run of a Workflow.
+
+        Args:
+            workflow: its name.
+            value: the input of the run.
+            key: the same key starts the same run.
 
         Raises:
             ApiFailed: 404 for an unknown Workflow, 400 for an input that does not fit its door.
@@ -105,7 +119,7 @@ class Orchestrator:
             known = ", ".join(map(str, self._list("/workflows"))) or "none"
             said = f"no workflow {json.dumps(workflow, ensure_ascii=False)} — workflows: {known}"
             raise ApiFailed(404, path, said, self._skew(404, path))
-        return self.parse(wire.RunStarted, self._ask("POST", path, body=value), path)
+        return self.parse(wire.RunStarted, self._ask("POST", path, body=value, key=key), path)
 
     def live_runs(self) -> list[Any]:
         """List the live runs, as the Orchestrator gave them."""
@@ -135,17 +149,18 @@ class Orchestrator:
             raise self._unknown_shape("/assemblies")
         return answer
 
-    def cancel(self, run_id: str) -> None:
-        """Cancel a run."""
-        self._ask("POST", f"/runs/{_segment(run_id)}/events", body={"type": "CANCEL"})
+    def cancel(self, run_id: str, key: str) -> None:
+        """Cancel a run, once for a key."""
+        self._ask("POST", f"/runs/{_segment(run_id)}/events", body={"type": "CANCEL"}, key=key)
 
-    def answer_gate(self, run_id: str, gate: str, event: Mapping[str, Any]) -> None:
-        """Deliver an event, `{"type": …, …}`, to an open Gate of a run.
+    def answer_gate(self, run_id: str, gate: str, event: Mapping[str, Any], key: str) -> None:
+        """Deliver an event, `{"type": …, …}`, to an open Gate of a run, once for a key.
 
         Raises:
             ApiFailed: 404 when no such Gate is open, 400 when it does not take the event.
         """
-        self._ask("POST", f"/runs/{_segment(run_id)}/gates/{_segment(gate)}/events", body=event)
+        path = f"/runs/{_segment(run_id)}/gates/{_segment(gate)}/events"
+        self._ask("POST", path, body=event, key=key)
 
     @contextlib.contextmanager
     def follow(self, run_id: str) -> Iterator[Iterator[sse.Event]]:
@@ -193,9 +208,11 @@ class Orchestrator:
         *,
         body: Mapping[str, Any] | None = None,
         query: Mapping[str, str] | None = None,
+        key: str | None = None,
     ) -> Any:
+        headers = {} if key is None else {names.HEADER_IDEMPOTENCY_KEY: key}
         with self._connection():
-            response = self._http.request(method, path, json=body, params=query)
+            response = self._http.request(method, path, json=body, params=query, headers=headers)
         if response.is_error or response.is_redirect:
             raise self._failed(response, path)
         try:
@@ -209,9 +226,10 @@ class Orchestrator:
             yield
         except httpx2.HTTPError as error:
             reason = str(error) or type(error).__name__
-            raise ConnectionLost(f"cannot reach the Orchestrator at {self._url} ({reason})") from (
-                error
-            )
+            raise ConnectionLost(
+                f"cannot reach the Orchestrator at {self._url} ({reason})",
+                was_sent=not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout),
+            ) from error
 
     def _failed(self, response: httpx2.Response, path: str) -> ApiFailed:
         said = _own_words(response)

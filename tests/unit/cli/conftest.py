@@ -153,6 +153,10 @@ class FarOrchestrator:
         self.answers: dict[tuple[str, str], tuple[int, object]] = {}
         self.asked: list[tuple[str, str, object]] = []
         self.tokens: list[str | None] = []
+        self.keys: list[str | None] = []
+        """The `Idempotency-Key` of each write."""
+        self.lost = 0
+        """How many of the next writes are taken without an answer."""
         self.objects: dict[str, dict[str, Any]] = {}
         outer = self
 
@@ -209,7 +213,12 @@ class FarOrchestrator:
     def _post(self, request: http.server.BaseHTTPRequestHandler) -> None:
         body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
         self.asked.append(("POST", request.path, body))
+        self.keys.append(request.headers.get(names.HEADER_IDEMPOTENCY_KEY))
         if not self._allowed(request):
+            return
+        if self.lost:
+            self.lost -= 1
+            request.close_connection = True
             return
         if ("POST", request.path) in self.answers:
             self._send(request, *self.answers[("POST", request.path)])

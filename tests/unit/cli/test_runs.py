@@ -430,3 +430,46 @@ def test_send_refuses_what_does_not_fit_before_it_asks_anything(
 
     assert (said.code, said.stdout, said.stderr) == (2, "", f"{line}\n")
     assert far.asked == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "ping", "--detach"),
+        ("send", RUN, "--gate", "review", "--event", "GO"),
+        ("send", RUN, "--event", "CANCEL"),
+    ],
+)
+def test_a_write_whose_answer_is_lost_is_sent_again_under_its_key(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    far.lost = 2
+
+    said = jr2(*arguments, env=at)
+
+    assert said.code == 0
+    assert said.stderr.count("the answer was lost — asking again under the same key") == 1
+    writes = [asked for asked in far.asked if asked[0] == "POST"]
+    assert len(writes) == 3
+    assert len(set(far.keys)) == 1
+    assert far.keys[0]
+    assert writes[0] == writes[1] == writes[2]
+
+
+def test_each_write_has_a_key_of_its_own(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
+) -> None:
+    for _ in range(2):
+        assert jr2("run", "ping", "--detach", env=at).code == 0
+
+    assert len(set(far.keys)) == 2
+
+
+def test_a_write_that_nobody_could_have_got_is_an_error_at_once(
+    jr2: Jr2, at: dict[str, str]
+) -> None:
+    said = jr2("run", "ping", env={**at, names.ENV_URL: "http://127.0.0.1:9"})
+
+    assert said.code == 1
+    assert "cannot reach the Orchestrator" in said.stderr
+    assert "asking again" not in said.stderr

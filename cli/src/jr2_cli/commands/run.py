@@ -9,7 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from .. import follow, json_input, output
+from .. import follow, json_input, once, output
 from ..target import Target, connect
 
 
@@ -37,7 +37,7 @@ def run(
     value = json_input.parse(input)
     out = output.current()
     with connect(target, out) as link:
-        started = link.client.start_run(workflow, value)
+        started = once.send(link, out, lambda client, key: client.start_run(workflow, value, key))
         if detach:
             out.result({"runId": started.run_id})
             return 0

@@ -12,13 +12,13 @@ from cyclopts import Parameter
 from jr2 import errors
 
 from .. import follow as following
-from .. import json_input, output, run_ids
+from .. import json_input, once, output, run_ids
 from ..client import ApiFailed
 from ..target import Target, connect
 
 if TYPE_CHECKING:
-    from ..client import Orchestrator
     from ..output import Output
+    from ..target import Link
 
 _CANCEL = "CANCEL"
 
@@ -50,21 +50,21 @@ def send(
     with connect(target, out) as link:
         whole = run_ids.whole(link.client, run_id)
         if gate is None:
-            _cancel(link.client, whole, run_id, out)
+            _cancel(link, whole, run_id, out)
         else:
-            link.client.answer_gate(whole, gate, body)
+            once.send(link, out, lambda client, key: client.answer_gate(whole, gate, body, key))
             out.line(f'delivered {event} to gate "{gate}" on {whole}', code="delivered")
     return 0
 
 
-def _cancel(client: Orchestrator, whole: str, typed: str, out: Output) -> None:
+def _cancel(link: Link, whole: str, typed: str, out: Output) -> None:
     """Cancel a run; the route takes it silently for one that has settled, so that is asked before.
 
     Raises:
         StepFailed: there is no such run.
     """
     try:
-        status = client.run(whole).get("status")
+        status = link.client.run(whole).get("status")
     except ApiFailed as error:
         if error.status != 404:
             raise
@@ -72,7 +72,7 @@ def _cancel(client: Orchestrator, whole: str, typed: str, out: Output) -> None:
     if status != following.LIVE:
         out.line(f"run {whole} had settled already ({status})", code="settled")
         return
-    client.cancel(whole)
+    once.send(link, out, lambda client, key: client.cancel(whole, key))
     out.line(f"sent {_CANCEL} to {whole}", code="sent")
 
 

@@ -133,6 +133,9 @@ HEADER_LEASE: Final = "X-JR2-Lease"
 HEADER_IF_GATE: Final = "If-Gate"
 """On a Gate's event: the entry into the Gate that the sender saw."""
 
+HEADER_IDEMPOTENCY_KEY: Final = "Idempotency-Key"
+"""On each write: a repeat under the same key is answered as the first was, and done once."""
+
 # --- what one Run may carry -----------------------------------------------------------------------
 MAX_EVENT: Final = 256 * 2**10
 """Bytes of one event's payload, of a run's input and of a task's output, as JSON."""

@@ -27,7 +27,7 @@ from .feeds import Feeds
 from .host import Processes, open_link
 from .server import Server, listen
 from .settings import Settings, read_settings
-from .store import Ballast, Store
+from .store import Ballast, Store, answers
 from .store import assemblies as assembly_rows
 from .store import runs as run_rows
 from .store.schema import NewerDatabase
@@ -166,14 +166,28 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
 async def _sweep_hourly(store: Store, clock: Clock) -> None:
     while True:
         try:
-            swept = await store.write(lambda db: run_rows.sweep(db, clock.now()), frees_room=True)
+            await sweep(store, clock)
         except Exception as failed:
             # The root of this loop: the next hour is another try.
             log.warning(
                 "settled runs were not removed",
                 extra={"reason": f"{type(failed).__name__}: {failed}"},
             )
-        else:
-            if swept:
-                log.info("settled runs were removed", extra={"runs": swept})
         await asyncio.sleep(_SWEEP_SECONDS)
+
+
+async def sweep(store: Store, clock: Clock) -> None:
+    """Remove what settled, or was answered, more than seven days ago, a piece at a time.
+
+    Raises:
+        StoreError: the store did not take a change.
+    """
+    removed = {"runs": 0, "answers": 0}
+    for what, piece in (("runs", run_rows.sweep), ("answers", answers.sweep)):
+        while swept := await store.write(
+            lambda db, piece=piece: piece(db, clock.now()),  # type: ignore[misc]
+            frees_room=True,
+        ):
+            removed[what] += swept
+    if any(removed.values()):
+        log.info("what is older than seven days was removed", extra=removed)

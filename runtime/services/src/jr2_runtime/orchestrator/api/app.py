@@ -32,12 +32,13 @@ from jr2.wire import (
 from ..assemblies.publish import Publisher
 from ..engine import Current, Engine, Registry, shown
 from ..feeds import Feeds
-from ..store import Run, Store
+from ..store import Answer, Run, Store
 from ..store import assemblies as assembly_rows
 from ..store import runs as run_rows
 from .auth import Digests, require
-from .bodies import content_length, read_object
+from .bodies import as_object, content_length, read_body
 from .errors import ApiError, answer, install
+from .once import answer_once, read_once
 from .stream import COMMENT_AFTER, EventStream
 
 SHORTEST_PREFIX: Final = 4
@@ -140,9 +141,11 @@ def _instance_only(services: Services) -> APIRouter:
     @router.post("/workflows/{name}/runs", status_code=201, response_model=RunStarted)
     async def start(name: str, request: Request) -> Response:
         """Start a run; answers when it is on the disk."""
-        given = await read_object(request)
-        run, instance = await services.engine.start(name, given)
-        return _shape(RunStarted(run_id=run, instance_id=instance), 201)
+        body = await read_body(request)
+        once = read_once(request, body)
+        return await answer_once(
+            services.store, once, lambda: services.engine.start(name, as_object(body), once)
+        )
 
     @router.get("/runs")
     async def runs() -> Response:
@@ -186,32 +189,41 @@ def _instance_only(services: Services) -> APIRouter:
     @router.post("/runs/{run}/events")
     async def control(run: str, request: Request) -> Response:
         """Cancel a run; one that has settled, or that nobody knows, stays as it is."""
-        given = await read_object(request)
-        if given.get("type") != "CANCEL":
-            raise ApiError(400, 'a run takes the event {"type": "CANCEL"} only')
-        await services.engine.cancel(run)
-        return answer({"ok": True})
+        body = await read_body(request)
+        once = read_once(request, body)
+
+        async def act() -> Answer:
+            if as_object(body).get("type") != "CANCEL":
+                raise ApiError(400, 'a run takes the event {"type": "CANCEL"} only')
+            return await services.engine.cancel(run, once)
+
+        return await answer_once(services.store, once, act)
 
     @router.post("/runs/{run}/gates/{gate:path}/events")
     async def gate_event(
         run: str, gate: Annotated[str, Path(min_length=1)], request: Request
     ) -> Response:
         """Answer a Gate; answers when the step that took the event is on the disk."""
-        given = await read_object(request)
-        name = given.pop("type", None)
-        if not isinstance(name, str) or not name:
-            raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
-        try:
-            event = host_wire.GateEvent(
-                gate=gate,
-                id=request.headers.get(names.HEADER_IF_GATE),
-                name=name,
-                payload=given,
-            )
-        except ValidationError as bad:
-            raise ApiError(400, "the payload is nested too deeply") from bad
-        await services.engine.post(run, event)
-        return answer({"ok": True})
+        body = await read_body(request)
+        once = read_once(request, body)
+
+        async def act() -> Answer:
+            given = as_object(body)
+            name = given.pop("type", None)
+            if not isinstance(name, str) or not name:
+                raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
+            try:
+                event = host_wire.GateEvent(
+                    gate=gate,
+                    id=request.headers.get(names.HEADER_IF_GATE),
+                    name=name,
+                    payload=given,
+                )
+            except ValidationError as bad:
+                raise ApiError(400, "the payload is nested too deeply") from bad
+            return await services.engine.post(run, event, once)
+
+        return await answer_once(services.store, once, act)
 
     @router.get("/assemblies", response_model=Assemblies)
     async def assemblies() -> Response:
@@ -255,13 +267,18 @@ def _publish_only(services: Services) -> APIRouter:
                 f"it is for Kit version {version} and this Orchestrator is "
                 f"{services.registry.kit_version} (ADR-0056)",
             )
-        try:
-            outcome = await services.publisher.publish(
-                hash_, request.stream(), content_length(request), _stamp(request)
-            )
-        except ClientDisconnect as gone:
-            raise ApiError(400, "the archive was cut") from gone
-        return _shape(Published(hash=hash_, workflows=outcome.workflows), outcome.code)
+        # The path names the content by its hash, so the body need not be read for the key.
+        once = read_once(request, b"")
+
+        async def act() -> Answer:
+            try:
+                return await services.publisher.publish(
+                    hash_, request.stream(), content_length(request), _stamp(request), once
+                )
+            except ClientDisconnect as gone:
+                raise ApiError(400, "the archive was cut") from gone
+
+        return await answer_once(services.store, once, act)
 
     return router
 

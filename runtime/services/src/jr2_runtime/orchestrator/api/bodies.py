@@ -16,8 +16,8 @@ from jr2 import names
 from .errors import ApiError
 
 
-async def read_object(request: Request, largest: int = names.MAX_EVENT) -> dict[str, Any]:
-    """Return the body as an object; an empty one, malformed JSON and a non-object give `{}`.
+async def read_body(request: Request, largest: int = names.MAX_EVENT) -> bytes:
+    """Return the body.
 
     Raises:
         ApiError: 413, the body is too large; 400, the sender went away.
@@ -33,8 +33,13 @@ async def read_object(request: Request, largest: int = names.MAX_EVENT) -> dict[
                 raise ApiError(413, f"the body is larger than {largest} bytes")
     except ClientDisconnect as gone:
         raise ApiError(400, "the body was cut") from gone
+    return bytes(received)
+
+
+def as_object(body: bytes) -> dict[str, Any]:
+    """Return a body as an object; an empty one, malformed JSON and a non-object give `{}`."""
     try:
-        given = json.loads(received, parse_constant=_no_constant)
+        given = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return {}
     return given if isinstance(given, dict) else {}

@@ -19,7 +19,6 @@ import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,14 +26,14 @@ from pydantic import ValidationError
 
 from jr2 import host_wire, names
 from jr2.tree_hash import hash_folder
-from jr2.wire import AssemblyManifest, LeaseStamp
+from jr2.wire import AssemblyManifest, LeaseStamp, Published
 
 from ..clock import Clock
 from ..engine import Engine, Registry
 from ..engine.registry import workflows_to_json
 from ..host import Processes
 from ..host.process import Problem
-from ..store import Assembly, Run, Stale, Store
+from ..store import Answer, Assembly, Once, Run, Stale, Store, answers
 from ..store import assemblies as rows
 from .archive import SPARE_BYTES, ArchiveRefused, Limits, survey, unpack
 from .folders import Folders
@@ -63,14 +62,6 @@ class PublishError(Exception):
         self.code = code
         self.message = message
         self.problems = problems or []
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """A publish that was taken."""
-
-    code: int
-    workflows: list[str]
 
 
 class Publisher:
@@ -106,30 +97,33 @@ class Publisher:
         content: AsyncIterator[bytes],
         length: int | None,
         stamp: LeaseStamp,
-    ) -> Outcome:
-        """Take one publish.
+        once: Once | None = None,
+    ) -> Answer:
+        """Take one publish; return the answer to it.
 
         Args:
             hash_: 64 hex digits.
             content: the archive, not read when the Assembly is held already.
             length: the archive's length where the sender said it.
             stamp: the Lease of the sender.
+            once: the key of the request.
 
         Raises:
+            Repeated, OtherRequest: the key was used before; nothing was published.
             PublishError: with the code and the problems.
             StoreError: it could not be recorded.
         """
         await self._check_lease(stamp)
         if hash_ in {each.hash for each in await self._store.read(rows.held)}:
             async with self._one:
-                return await self._make_current(hash_, None, stamp)
+                return await self._make_current(hash_, None, stamp, once)
         place = await asyncio.to_thread(self._folders.new_incoming)
         try:
             archive = place / "archive"
             await self._receive(content, length, archive)
             tree = await asyncio.to_thread(self._unpack, archive, place / "tree", hash_)
             async with self._one:
-                return await self._make_current(hash_, tree, stamp)
+                return await self._make_current(hash_, tree, stamp, once)
         finally:
             await asyncio.to_thread(self._folders.discard, place)
 
@@ -199,14 +193,17 @@ class Publisher:
         )
 
     # --- load and commit --------------------------------------------------------------------------
-    async def _make_current(self, hash_: str, tree: Path | None, stamp: LeaseStamp) -> Outcome:
+    async def _make_current(
+        self, hash_: str, tree: Path | None, stamp: LeaseStamp, once: Once | None
+    ) -> Answer:
         """Load the Assembly and make it current; with a tree, put that at its place first."""
         held = {each.hash: each for each in await self._store.read(rows.held)}
         before = self._registry.hash
         if hash_ == before and hash_ in held:
-            await self._record_lease(stamp)
             workflows = json.loads(held[hash_].workflows)
-            return Outcome(code=200, workflows=[each["name"] for each in workflows])
+            answer = _answer(200, hash_, [each["name"] for each in workflows])
+            await self._record_lease(stamp, once, answer)
+            return answer
         kept = False
         try:
             if hash_ not in held:
@@ -225,7 +222,8 @@ class Publisher:
             )
             # The commit and what follows it are one piece: a sender that goes away in the middle
             # must not make the clean-up below believe that nothing was committed.
-            finishing = asyncio.ensure_future(self._commit(assembly, stamp))
+            answer = _answer(201, hash_, sorted(each.name for each in loaded.workflows))
+            finishing = asyncio.ensure_future(self._commit(assembly, stamp, once, answer))
             try:
                 await asyncio.shield(finishing)
             finally:
@@ -233,12 +231,11 @@ class Publisher:
         finally:
             if not kept and hash_ not in held:
                 await self._remove([hash_])
-        workflow_names = sorted(each.name for each in loaded.workflows)
         log.info(
             "an Assembly is current",
             extra={"assembly": hash_[:12], "over": before and before[:12]},
         )
-        return Outcome(code=201, workflows=workflow_names)
+        return answer
 
     async def _load(self, hash_: str, manifest: AssemblyManifest) -> host_wire.Loaded:
         try:
@@ -261,16 +258,25 @@ class Publisher:
             )
         return loaded
 
-    async def _record_lease(self, stamp: LeaseStamp) -> None:
+    async def _record_lease(self, stamp: LeaseStamp, once: Once | None, answer: Answer) -> None:
+        now = self._clock.now()
+
+        def job(db: sqlite3.Connection) -> None:
+            rows.record_lease(db, stamp)
+            answers.keep(db, once, answer, now)
+
         try:
-            await self._store.write(lambda db: rows.record_lease(db, stamp))
+            await self._store.write(job)
         except Stale as stale:
             raise PublishError(409, str(stale)) from stale
 
-    async def _commit(self, assembly: Assembly, stamp: LeaseStamp) -> None:
+    async def _commit(
+        self, assembly: Assembly, stamp: LeaseStamp, once: Once | None, answer: Answer
+    ) -> None:
         now = self._clock.now()
 
         def job(db: sqlite3.Connection) -> tuple[list[Run], list[str]]:
+            answers.keep(db, once, answer, now)
             rows.record_lease(db, stamp)
             rows.make_current(db, assembly, now)
             drifted = rows.drift_others(db, self._registry.kit_version, now)
@@ -333,4 +339,9 @@ class Publisher:
             log.info("an Assembly is gone", extra={"assembly": hash_[:12]})
 
 
-__all__ = ["SPARE_BYTES", "Outcome", "PublishError", "Publisher"]
+def _answer(code: int, hash_: str, workflows: list[str]) -> Answer:
+    published = Published(hash=hash_, workflows=workflows)
+    return Answer(code=code, body=published.model_dump_json(by_alias=True))
+
+
+__all__ = ["SPARE_BYTES", "PublishError", "Publisher"]

@@ -14,16 +14,29 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import sqlite3
 import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
 from jr2 import frames, host_wire
+from jr2.wire import RunStarted
 
 from ..clock import Clock
 from ..feeds import Feeds, Frame
 from ..host import Processes, StruckOut
-from ..store import Run, Stale, Store, StoreError, Task
+from ..store import (
+    Answer,
+    Once,
+    OtherRequest,
+    Repeated,
+    Run,
+    Stale,
+    Store,
+    StoreError,
+    Task,
+    answers,
+)
 from ..store import runs as rows
 from ..store.rows import Timer
 from . import shown
@@ -36,6 +49,8 @@ from .transition import Transition, after_step, fault
 
 ANSWER_DEADLINE: Final = 30.0
 """Seconds in which an event must have been asked for, else it is withdrawn."""
+TAKEN: Final = Answer(code=200, body='{"ok":true}')
+"""What is answered to an event that was taken."""
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 30.0
 
@@ -94,23 +109,29 @@ class Engine:
         self._group.create_task(self._timers.run())
 
     # --- what comes in ----------------------------------------------------------------------------
-    async def start(self, workflow: str, given: dict[str, Any]) -> tuple[str, str]:
-        """Start a run of a Workflow of the current Assembly; return its run id and instance id.
+    async def start(self, workflow: str, given: dict[str, Any], once: Once | None = None) -> Answer:
+        """Start a run of a Workflow of the current Assembly; return the answer with its ids.
+
+        Args:
+            workflow: its name.
+            given: the input, for its door.
+            once: the key of the request; the run is started once for it.
 
         Raises:
+            Repeated, OtherRequest: the key was used before; no run was started.
             EventRefused: 404 no such Workflow, 400 the input does not fit the door, 503 no
                 Assembly is current or the worker is away.
             StoreError: it could not be recorded; no run was started.
         """
         for _ in range(2):
             try:
-                return await self._start(workflow, given)
+                return await self._start(workflow, given, once)
             except Stale:
                 # The Assembly was released between the look and the commit; another is current.
                 continue
         raise EventRefused(503, "the current Assembly changes; send the start again")
 
-    async def _start(self, workflow: str, given: dict[str, Any]) -> tuple[str, str]:
+    async def _start(self, workflow: str, given: dict[str, Any], once: Once | None) -> Answer:
         current = self._registry.current
         if current is None:
             raise EventRefused(503, "no Assembly is current — `jr2 up` publishes one")
@@ -135,9 +156,16 @@ class Engine:
         if not isinstance(reply, host_wire.Stepped):
             raise _refused(reply)
         transition = after_step(run, reply, snapshot, now)
-        await self._store.write(lambda db: rows.insert(db, transition.run, transition.changes, now))
+        started = RunStarted(run_id=run.id, instance_id=run.instance_id)
+        answer = Answer(code=201, body=started.model_dump_json(by_alias=True))
+
+        def job(db: sqlite3.Connection) -> None:
+            answers.keep(db, once, answer, now)
+            rows.insert(db, transition.run, transition.changes, now)
+
+        await self._store.write(job)
         self._act(transition)
-        return run.id, run.instance_id
+        return answer
 
     async def _ask(self, run: Run, request: dict[str, Any], body: bytes) -> tuple[Any, bytes]:
         """Ask for the first step of a run, which has no queue yet."""
@@ -151,34 +179,46 @@ class Engine:
         except frames.FrameError as large:
             raise EventRefused(413, str(large)) from large
 
-    async def post(self, run: str, event: host_wire.GateEvent) -> None:
+    async def post(self, run: str, event: host_wire.GateEvent, once: Once | None = None) -> Answer:
         """Give an event to a Gate; return when the step that consumed it is on the disk.
 
+        Args:
+            run: its id.
+            event: for one of its Gates.
+            once: the key of the request; the event is taken once for it.
+
         Raises:
+            Repeated, OtherRequest: the key was used before; the event was not taken.
             EventRefused: 404 no such run or open Gate, 400 not accepted, 412 another entry, 409
                 the run waits for a publish, 503 the worker is away.
             StoreError: it could not be recorded; the event was not taken.
         """
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        item = Item(event=event, answer=answer)
+        item = Item(event=event, answer=answer, once=once)
         self._queue(run, item)
         done, _ = await asyncio.wait({answer}, timeout=ANSWER_DEADLINE)
         if not done and not item.asked:
             item.fail(EventRefused(503, "the worker is away; the event was not taken"))
         await answer
+        return TAKEN
 
-    async def cancel(self, run: str) -> None:
+    async def cancel(self, run: str, once: Once | None = None) -> Answer:
         """End a live run where it stands; one that has settled, or is unknown, stays as it is.
 
         Raises:
+            Repeated, OtherRequest: the key was used before; nothing was done.
             StoreError: it could not be recorded.
         """
         now = self._clock.now()
-        settled = await self._store.write(
-            lambda db: rows.settle(db, run, "cancelled", None, now), frees_room=True
-        )
+
+        def job(db: sqlite3.Connection) -> Run | None:
+            answers.keep(db, once, TAKEN, now)
+            return rows.settle(db, run, "cancelled", None, now)
+
+        settled = await self._store.write(job, frees_room=True)
         if settled is not None:
             self.has_settled(settled)
+        return TAKEN
 
     def has_settled(self, run: Run) -> None:
         """Act on a run that was ended in the store: its queue, tasks and watchers end."""
@@ -236,7 +276,7 @@ class Engine:
                 if run is None:
                     raise EventRefused(404, f'no run "{id_}"')
                 run = await self._take(run, item)
-            except EventRefused as refused:
+            except (EventRefused, Repeated, OtherRequest) as refused:
                 run = None
                 item.fail(refused)
             except Stale:
@@ -345,8 +385,10 @@ class Engine:
 
     async def _commit(self, run: Run, item: Item, transition: Transition) -> Run:
         now = self._clock.now()
-        await self._store.write(
-            lambda db: rows.commit_step(
+
+        def job(db: sqlite3.Connection) -> None:
+            answers.keep(db, item.once, TAKEN, now)
+            rows.commit_step(
                 db,
                 transition.run,
                 transition.changes,
@@ -354,7 +396,8 @@ class Engine:
                 consumed_task=item.task,
                 consumed_timer=item.timer,
             )
-        )
+
+        await self._store.write(job)
         self._act(transition)
         item.succeed()
         return transition.run

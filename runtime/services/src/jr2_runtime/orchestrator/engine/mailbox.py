@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from jr2 import host_wire
 
+from ..store import Once
+
 Event = host_wire.GateEvent | host_wire.TaskDone | host_wire.TaskFailed | host_wire.TimerFired
 
 
@@ -19,6 +21,8 @@ class Item:
     event: Event
     answer: asyncio.Future[None] | None = None
     """Of who posted it; `None` for what the engine itself delivers."""
+    once: Once | None = None
+    """The key under which it was posted, when there is one."""
     done: Callable[[], None] | None = None
     """Called once, when the event was consumed or dropped."""
     asked: bool = False

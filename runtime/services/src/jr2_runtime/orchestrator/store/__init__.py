@@ -9,14 +9,19 @@ Source: design §4.3.
 
 from __future__ import annotations
 
+from .answers import Answer, Once, OtherRequest, Repeated
 from .ballast import Ballast
 from .database import Store, StoreError
 from .rows import Assembly, Live, Run, Settled, Stale, Task, Timer
 
 __all__ = [
+    "Answer",
     "Assembly",
     "Ballast",
     "Live",
+    "Once",
+    "OtherRequest",
+    "Repeated",
     "Run",
     "Settled",
     "Stale",

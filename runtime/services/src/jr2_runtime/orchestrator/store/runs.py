@@ -11,12 +11,15 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from .rows import Live, Run, Settled, Stale, Task, Timer
 
 _SHOWN = "id, instance_id, workflow, assembly, shape, status, reason, seq, view"
-SETTLED_FOR_MS = 7 * 24 * 3600 * 1000
+SETTLED_FOR_MS: Final = 7 * 24 * 3600 * 1000
 """A settled run is kept this long after its end."""
+SWEPT_AT_ONCE: Final = 500
+"""How many runs one transaction of a sweep removes, so that it does not hold up events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +249,9 @@ def due(
 
 
 def sweep(db: sqlite3.Connection, now: int) -> int:
-    """Delete what settled more than seven days ago; return how many runs that were."""
+    """Delete up to `SWEPT_AT_ONCE` runs that settled more than seven days ago; return how many."""
     return db.execute(
-        "DELETE FROM runs WHERE status <> 'live' AND updated_at < ?", (now - SETTLED_FOR_MS,)
+        "DELETE FROM runs WHERE id IN"
+        " (SELECT id FROM runs WHERE status <> 'live' AND updated_at < ? LIMIT ?)",
+        (now - SETTLED_FOR_MS, SWEPT_AT_ONCE),
     ).rowcount

@@ -68,6 +68,18 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """,
         "CREATE INDEX timers_due ON timers (due_at)",
     ),
+    (
+        """
+        CREATE TABLE answers (
+            key TEXT PRIMARY KEY,
+            fingerprint TEXT NOT NULL,
+            code INTEGER NOT NULL,
+            body TEXT NOT NULL,
+            answered_at INTEGER NOT NULL
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX answers_answered ON answers (answered_at)",
+    ),
 )
 
 

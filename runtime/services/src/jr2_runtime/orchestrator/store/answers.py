@@ -1,0 +1,93 @@
+"""The statements about answers that were given: a request with a key is done once.
+
+The key of a request, its fingerprint and its answer are one transaction with what the request did.
+So whoever lost an answer asks again under the same key and gets the same answer, also from a
+program that was killed between the commit and the answer. A request that was refused did nothing,
+and is not remembered.
+
+Source: design §4.3.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+KEPT_FOR_MS: Final = 7 * 24 * 3600 * 1000
+"""An answer is kept this long."""
+SWEPT_AT_ONCE: Final = 10_000
+"""How many rows one transaction of a sweep removes, so that it does not hold up events."""
+
+
+class Repeated(Exception):
+    """The request was done before, under the same key; the transaction changed nothing."""
+
+
+class OtherRequest(Exception):
+    """The key is that of another request; the transaction changed nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Once:
+    """A request that carries a key."""
+
+    key: str
+    fingerprint: str
+    """A digest of the method, the path and the body."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What was answered."""
+
+    code: int
+    body: str
+    """JSON text."""
+
+
+def find(db: sqlite3.Connection, once: Once) -> Answer | None:
+    """Return what the request was answered; `None` when its key is new.
+
+    Raises:
+        OtherRequest: the key is that of a request with another fingerprint.
+    """
+    row = db.execute(
+        "SELECT fingerprint, code, body FROM answers WHERE key = ?", (once.key,)
+    ).fetchone()
+    if row is None:
+        return None
+    if row[0] != once.fingerprint:
+        raise OtherRequest(once.key)
+    return Answer(code=row[1], body=row[2])
+
+
+def keep(db: sqlite3.Connection, once: Once | None, answer: Answer, now: int) -> None:
+    """Record the answer of a request, in the transaction that does what it asks for.
+
+    Args:
+        db: in that transaction.
+        once: `None` for a request without a key: nothing is recorded.
+        answer: what will be answered.
+        now: milliseconds since the epoch.
+
+    Raises:
+        Repeated: it was done before.
+        OtherRequest: the key is that of another request.
+    """
+    if once is None:
+        return
+    if find(db, once) is not None:
+        raise Repeated(once.key)
+    db.execute(
+        "INSERT INTO answers (key, fingerprint, code, body, answered_at) VALUES (?, ?, ?, ?, ?)",
+        (once.key, once.fingerprint, answer.code, answer.body, now),
+    )
+
+
+def sweep(db: sqlite3.Connection, now: int) -> int:
+    """Delete up to `SWEPT_AT_ONCE` answers that are older than seven days; return how many."""
+    return db.execute(
+        "DELETE FROM answers WHERE key IN (SELECT key FROM answers WHERE answered_at < ? LIMIT ?)",
+        (now - KEPT_FOR_MS, SWEPT_AT_ONCE),
+    ).rowcount

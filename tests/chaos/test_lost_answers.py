@@ -1,0 +1,105 @@
+"""A client that asks again for each answer that it lost: everything happens once, nothing twice.
+
+The Orchestrator is killed at moments that nobody chose while clients start runs and write into
+them, each request under its own `Idempotency-Key`. A client that gets no answer sends the same
+request until it gets one.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from jr2 import names
+
+WORKFLOWS = Path(__file__).parent / "workflows"
+KILLS = 6
+"""How often the Orchestrator is killed."""
+
+
+class Client:
+    """Sends each request until it is answered, under one key."""
+
+    def __init__(self, pod: Any) -> None:
+        self._http = httpx2.Client(
+            base_url=pod.client.base_url, headers=pod.client.headers, timeout=30, trust_env=False
+        )
+        self.lost = 0
+
+    def send(self, path: str, body: dict[str, Any]) -> httpx2.Response:
+        headers = {names.HEADER_IDEMPOTENCY_KEY: str(uuid.uuid4())}
+        end = time.monotonic() + 60
+        while True:
+            try:
+                answer = self._http.post(path, json=body, headers=headers)
+            except httpx2.ConnectError:
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            except httpx2.TransportError:
+                self.lost += 1
+            else:
+                if answer.status_code != 503:  # the worker comes back by itself
+                    return answer
+
+    def close(self) -> None:
+        self._http.close()
+
+
+def test_nothing_happens_twice_when_each_lost_answer_is_asked_for_again(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    source = {"ledger": (WORKFLOWS / "ledger.py").read_text()}
+    assert pod.publish(pod.assembly(source)).status_code == 201
+    stop = threading.Event()
+    written: dict[str, list[int]] = {}
+    failures: list[str] = []
+    clients = [Client(pod) for _ in range(4)]
+
+    def write(client: Client) -> None:
+        while not stop.is_set():
+            started = client.send("/workflows/ledger/runs", {})
+            if started.status_code != 201:
+                failures.append(f"a start: {started.status_code} {started.text}")
+                return
+            run = started.json()["runId"]
+            numbers = written.setdefault(run, [])
+            for number in range(20):
+                path = f"/runs/{run}/gates/writing/events"
+                answer = client.send(path, {"type": "note", "number": number})
+                if answer.status_code != 200:
+                    failures.append(f"{run} {number}: {answer.status_code} {answer.text}")
+                    return
+                numbers.append(number)
+
+    writers = [threading.Thread(target=write, args=(client,)) for client in clients]
+    for writer in writers:
+        writer.start()
+    chosen = random.Random(20261130)
+    progress = 0
+    for _ in range(KILLS):
+        end = time.monotonic() + 60
+        while sum(map(len, written.values())) < progress + 25 and not failures:
+            assert time.monotonic() < end, "no progress"
+            time.sleep(0.01)
+        progress = sum(map(len, written.values()))
+        time.sleep(chosen.random() * 0.2)
+        pod.kill(main)
+        main = pod.start_orchestrator()
+    stop.set()
+    for writer in writers:
+        writer.join()
+    lost = sum(client.lost for client in clients)
+    for client in clients:
+        client.close()
+
+    assert failures == []
+    assert lost > 0, "no answer was lost, so nothing was tried"
+    assert {run["runId"] for run in pod.client.get("/runs").json()} == set(written)
+    for run, numbers in written.items():
+        assert pod.status(run)["context"]["numbers"] == numbers == list(range(len(numbers)))
