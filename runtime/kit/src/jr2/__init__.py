@@ -39,17 +39,53 @@ if TYPE_CHECKING:
     from .events import AgentEvent, Event, ExternalEvent, Message
     from .kernel import EventRefused
     from .machine import Machine
+    from .parts.effects import (
+        Command,
+        CommandInput,
+        CommandResult,
+        Dispatch,
+        DispatchInput,
+        DispatchResult,
+        EffectError,
+        Http,
+        HttpFile,
+        HttpFileInput,
+        HttpInput,
+        HttpResult,
+        Push,
+        PushInput,
+        PushResult,
+        Target,
+    )
+    from .parts.opening import (
+        OPEN,
+    )
+    from .parts.repos import (
+        Binding,
+    )
+    from .parts.turns import (
+        Turn,
+    )
     from .run_data import Context, Start
     from .tasks import Task, TaskError
 
 __all__ = [
+    "OPEN",
     "AgentEvent",
+    "Binding",
     "BuildRefused",
     "BuiltMachine",
+    "Command",
+    "CommandInput",
+    "CommandResult",
     "Config",
     "ConfigInvalid",
     "ConfigMapKeyRef",
     "Context",
+    "Dispatch",
+    "DispatchInput",
+    "DispatchResult",
+    "EffectError",
     "EnvFrom",
     "EnvVar",
     "Event",
@@ -63,6 +99,11 @@ __all__ = [
     "GitPush",
     "GitSign",
     "Harness",
+    "Http",
+    "HttpFile",
+    "HttpFileInput",
+    "HttpInput",
+    "HttpResult",
     "InputRefused",
     "Machine",
     "Message",
@@ -70,14 +111,19 @@ __all__ = [
     "Operator",
     "PriorityClasses",
     "Provider",
+    "Push",
+    "PushInput",
+    "PushResult",
     "Sandbox",
     "Secret",
     "SecretKeyRef",
     "Size",
     "Start",
+    "Target",
     "Task",
     "TaskError",
     "Toleration",
+    "Turn",
 ]
 
 _MODULES: Final = {
@@ -110,6 +156,27 @@ _MODULES: Final = {
     "events": ("AgentEvent", "Event", "ExternalEvent", "Message"),
     "kernel": ("EventRefused",),
     "machine": ("Machine",),
+    "parts.effects": (
+        "Command",
+        "CommandInput",
+        "CommandResult",
+        "Dispatch",
+        "DispatchInput",
+        "DispatchResult",
+        "EffectError",
+        "Http",
+        "HttpFile",
+        "HttpFileInput",
+        "HttpInput",
+        "HttpResult",
+        "Push",
+        "PushInput",
+        "PushResult",
+        "Target",
+    ),
+    "parts.opening": ("OPEN",),
+    "parts.repos": ("Binding",),
+    "parts.turns": ("Turn",),
     "run_data": ("Context", "Start"),
     "tasks": ("Task", "TaskError"),
 }

@@ -60,6 +60,13 @@ class Aborted(Jr2Error):
 class BuildRefused(Refusal):
     """A Machine is not written as the authoring rules ask; raised where it is defined or built.
 
-    The text names the Machine, and the state when there is one, so that `jr2 check` can print it
-    as it is.
+    Each text names the Machine, and the state when there is one, so that `jr2 check` can print it
+    as it is. A build says all that it finds at once.
+
+    Args:
+        problems: a text for each rule that is not met; the message has a line for each.
     """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems

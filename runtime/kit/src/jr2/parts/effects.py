@@ -1,0 +1,366 @@
+"""Effects: deterministic actions outside of a Machine, of four kinds, carried under a slot.
+
+What is the same for every run stands in the definition on the slot, so that it can be read before
+anything runs: the walk knows from it where the Effect runs and which secret it uses. What differs
+from run to run is the input that a state gives.
+
+| kind | definition | input | result |
+| --- | --- | --- | --- |
+| command | `Command` | `CommandInput` | `CommandResult` |
+| http | `Http` | `HttpInput` | `HttpResult` |
+| http, the body is a file of the Worktree | `HttpFile` | `HttpFileInput` | `HttpResult` |
+| push | `Push` | `PushInput` | `PushResult` |
+| dispatch | `Dispatch` | `DispatchInput` | `DispatchResult` |
+
+Source: spec/authoring.md §2.12, spec/runtime.md §1.14 and §4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import PurePosixPath
+from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from .opening import Opening, is_open
+
+In = TypeVar("In", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
+
+Kind = Literal["command", "http", "push", "dispatch"]
+Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+Place = Literal["harness", "sandbox-effector", "instance-effector", "orchestrator"]
+"""Where an Effect runs; the first two need a Workspace around the Machine."""
+
+
+class _Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+# --- what a state gives ---------------------------------------------------------------------------
+class CommandInput(_Wire):
+    """What a run adds to a `Command`.
+
+    Args:
+        cwd: where it runs; the Worktree of the Workspace's one Repo Slot when absent.
+        args: what is added to the end of `argv`.
+        stdin: what it reads; nothing when absent.
+    """
+
+    cwd: PurePosixPath | None = None
+    args: tuple[str, ...] = ()
+    stdin: str | None = None
+
+
+class HttpInput(_Wire):
+    """What a run adds to an `Http`.
+
+    Args:
+        json_body: a body that is sent as JSON.
+        text_body: a body that is sent as it is; at most one of the two.
+        headers: more headers; those of the definition win.
+    """
+
+    json_body: Any = None
+    text_body: str | None = None
+    headers: dict[str, str] = {}
+
+
+class HttpFileInput(_Wire):
+    """What a run adds to an `HttpFile`.
+
+    Args:
+        file: the file of the Worktree that is sent.
+        headers: more headers; those of the definition win.
+    """
+
+    file: PurePosixPath
+    headers: dict[str, str] = {}
+
+
+class PushInput(_Wire):
+    """What a run adds to a `Push`.
+
+    Args:
+        branch: the branch at the remote; the Workspace's own when absent.
+    """
+
+    branch: str | None = None
+
+
+class DispatchInput(_Wire):
+    """What a run adds to a `Dispatch`.
+
+    Args:
+        input: the input of the run that is started, as its door takes it.
+    """
+
+    input: Any = None
+
+
+# --- what comes back ------------------------------------------------------------------------------
+class CommandResult(_Wire):
+    """What a command left; each text is the last 64 KiB.
+
+    Args:
+        exit_code: 0 when it says that it worked.
+        signal: the signal that ended it.
+        stdout: its output.
+        stderr: its other output.
+    """
+
+    exit_code: int
+    signal: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+
+
+class HttpResult(_Wire):
+    """What an endpoint answered, whatever its status.
+
+    Args:
+        status: the status code.
+        headers: the headers, in lower case.
+        body: at most 1 MiB.
+        truncated: the body was longer.
+    """
+
+    status: int
+    headers: dict[str, str] = {}
+    body: str = ""
+    truncated: bool = False
+
+
+class PushResult(_Wire):
+    """What a push moved.
+
+    Args:
+        remote: the url.
+        ref: the full name of the branch.
+        before: the commit that it was at; `None` for a new branch.
+        after: the commit that it is at.
+    """
+
+    remote: str
+    ref: str
+    before: str | None = None
+    after: str
+
+
+class DispatchResult(_Wire):
+    """The run that was started.
+
+    Args:
+        run_id: its id.
+    """
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectError:
+    """What `.failed` gets: why the Effect was not done, or is not known to be."""
+
+    reason: str
+
+
+# --- what a Machine carries -----------------------------------------------------------------------
+class EffectDefinition(Generic[In, R]):
+    """What a Machine says about an Effect: `Command`, `Http`, `HttpFile`, `Push` or `Dispatch`."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+    takes: ClassVar[type[BaseModel]]
+    gives: ClassVar[type[BaseModel]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command(EffectDefinition[CommandInput, CommandResult]):
+    """A program of the Sandbox.
+
+    Args:
+        argv: the program and its first arguments; no shell reads them.
+        secret: the name of a secret of the config, which it finds in its environment. With one, it
+            runs where no Agent does.
+        timeout: how long it may take.
+    """
+
+    kind: ClassVar[Kind] = "command"
+    takes: ClassVar[type[BaseModel]] = CommandInput
+    gives: ClassVar[type[BaseModel]] = CommandResult
+
+    argv: Sequence[str] | Opening
+    secret: str | Opening | None = None
+    timeout: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Http(EffectDefinition[HttpInput, HttpResult]):
+    """A request to an endpoint.
+
+    Args:
+        method: such as `POST`.
+        url: an http or https url.
+        headers: what each request carries; no credential stands here.
+        secret: the name of a secret of the config; it is sent as a bearer token.
+        timeout: how long it may take.
+    """
+
+    kind: ClassVar[Kind] = "http"
+    takes: ClassVar[type[BaseModel]] = HttpInput
+    gives: ClassVar[type[BaseModel]] = HttpResult
+
+    method: Method = "POST"
+    url: str | Opening
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret: str | Opening | None = None
+    timeout: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpFile(EffectDefinition[HttpFileInput, HttpResult]):
+    """A request whose body is a file of the Worktree; its fields are those of `Http`."""
+
+    kind: ClassVar[Kind] = "http"
+    takes: ClassVar[type[BaseModel]] = HttpFileInput
+    gives: ClassVar[type[BaseModel]] = HttpResult
+
+    method: Method = "POST"
+    url: str | Opening
+    headers: Mapping[str, str] = field(default_factory=dict)
+    secret: str | Opening | None = None
+    timeout: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push(EffectDefinition[PushInput, PushResult]):
+    """A push of the Workspace's branch, with the credential that `git.credentials` has for the url.
+
+    Args:
+        repo: the Repo Slot.
+        force: whether the branch may lose commits.
+    """
+
+    kind: ClassVar[Kind] = "push"
+    takes: ClassVar[type[BaseModel]] = PushInput
+    gives: ClassVar[type[BaseModel]] = PushResult
+
+    repo: str
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Another Orchestrator.
+
+    Args:
+        url: its address.
+        secret: the name of the secret of the config that is its Instance token.
+    """
+
+    url: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch(EffectDefinition[DispatchInput, DispatchResult]):
+    """The start of a run of a Workflow, with a run id of its own.
+
+    Args:
+        workflow: its name.
+        target: the Orchestrator that has it; this Instance's own when absent.
+    """
+
+    kind: ClassVar[Kind] = "dispatch"
+    takes: ClassVar[type[BaseModel]] = DispatchInput
+    gives: ClassVar[type[BaseModel]] = DispatchResult
+
+    workflow: str
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Effect(Generic[In, R]):
+    """The handle of an Effect, made by `Machine.effect`; it is given to `State.run`."""
+
+    machine: object
+    """The Machine that it belongs to, compared by identity."""
+    slot: str
+    definition: EffectDefinition[In, R]
+
+    def encode_input(self, value: Any) -> JsonValue:
+        """Return what a state gives as JSON.
+
+        Raises:
+            ValueError: it is not the input of this kind of Effect, or has no JSON form.
+        """
+        takes = self.definition.takes
+        if not isinstance(value, takes):
+            raise ValueError(
+                f'the Effect "{self.slot}" is given {value!r}, and not a {takes.__name__}(…)'
+            )
+        if isinstance(value, HttpInput) and None not in (value.json_body, value.text_body):
+            raise ValueError(f'the Effect "{self.slot}" is given two bodies')
+        plain: JsonValue = value.model_dump(mode="json")
+        return plain
+
+    def decode_output(self, value: JsonValue) -> Any:
+        """Return a result as the type of this kind of Effect.
+
+        Raises:
+            pydantic.ValidationError: it does not fit.
+        """
+        return self.definition.gives.model_validate(value)
+
+    def __repr__(self) -> str:
+        return f"<Effect {self.slot!r}>"
+
+
+class EffectOverride(TypedDict, total=False):
+    """What `customize(…, effects={"<effect>": {…}})` sets anew: fields of the Effect's own kind."""
+
+    url: str
+    argv: Sequence[str]
+    secret: str
+    method: Method
+    headers: Mapping[str, str]
+    timeout: timedelta
+    repo: str
+    force: bool
+    workflow: str
+    target: Target
+
+
+def place_of(definition: EffectDefinition[Any, Any]) -> Place:
+    """Return where an Effect runs.
+
+    An Open secret counts as one: whoever binds it changes no placement.
+    """
+    if isinstance(definition, Command):
+        return "harness" if definition.secret is None else "sandbox-effector"
+    if isinstance(definition, HttpFile | Push):
+        return "sandbox-effector"
+    if isinstance(definition, Dispatch) and definition.target is None:
+        return "orchestrator"
+    return "instance-effector"
+
+
+def secret_of(definition: EffectDefinition[Any, Any]) -> str | None:
+    """Return the name of the secret that an Effect uses; `None` without one, or while it is Open."""
+    if isinstance(definition, Command | Http | HttpFile):
+        return definition.secret if isinstance(definition.secret, str) else None
+    if isinstance(definition, Dispatch) and definition.target is not None:
+        return definition.target.secret
+    return None
+
+
+def open_fields(definition: EffectDefinition[Any, Any]) -> tuple[str, ...]:
+    """Return the Open parts of an Effect, in the order in which a refusal tells them."""
+    return tuple(
+        name
+        for name in ("url", "argv", "secret")
+        if hasattr(definition, name) and is_open(getattr(definition, name))
+    )
