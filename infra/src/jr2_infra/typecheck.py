@@ -150,10 +150,7 @@ def chosen(root: Path, project: Mapping[str, Any]) -> Checker:
             f"({name!r}) — it runs {', '.join(CHECKERS)}"
         )
     if not _program(root, checker).exists():
-        raise StepFailed(
-            f"this instance's type checker ({checker.name}) is missing — install its dependencies "
-            "(uv, poetry, or pdm), then re-run `jr2 up`."
-        )
+        raise StepFailed(_missing(checker))
     return checker
 
 
@@ -288,6 +285,9 @@ def _run(root: Path, checker: Checker) -> None:
         for name in _unreadable(root):
             program += ["--exclude", f"^{re.escape(name)}$"]
     arguments = [part.format(python=python) for part in checker.arguments]
+    if checker.name == "pyrefly" and not _has_settings(root, "pyrefly"):
+        # Without settings it checks next to nothing.
+        arguments += ["--preset", "default"]
     kept = {n: v for n, v in os.environ.items() if n in _KEPT or n.startswith("LC_")}
     environment = {
         **kept,
@@ -299,20 +299,53 @@ def _run(root: Path, checker: Checker) -> None:
         done = processes.run([*program, *arguments], env=environment, cwd=root, timeout=_LIMIT)
     except subprocess.TimeoutExpired as error:
         raise StepFailed(f"typecheck: {checker.name} did not end within {_LIMIT:.0f}s") from error
+    except FileNotFoundError as error:
+        # The program is there: its interpreter, or the one that it names, is not.
+        raise StepFailed(_missing(checker)) from error
     except OSError as error:
         raise StepFailed(f"typecheck: cannot run {program[0]}: {error.strerror}") from error
-    if done.returncode:
-        # A checker that cannot start says why on stderr; one that runs chats there.
-        words = done.stdout if done.stdout.strip() else done.stderr
-        said = [line for line in words.splitlines() if line.strip()]
-        raise Refusal(
+    if not done.returncode:
+        return
+    if "No module named mypy" in done.stderr:
+        raise StepFailed(_missing(checker))
+    if done.returncode < 0 or not done.stdout.strip():
+        # Each of them says a type error on stdout, and why it cannot start on stderr.
+        how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
+        raise StepFailed(
             "\n".join(
                 [
-                    "this instance does not typecheck — nothing was built and nothing was applied",
-                    *(f"  {line}" for line in said),
+                    f"this instance's type checker ({checker.name}) did not run to its end: it "
+                    f"ended with the {how}",
+                    *_indented(done.stderr),
                 ]
             )
         )
+    raise Refusal(
+        "\n".join(
+            [
+                "this instance does not typecheck — nothing was built and nothing was applied",
+                *_indented(done.stdout),
+            ]
+        )
+    )
+
+
+def _missing(checker: Checker) -> str:
+    return (
+        f"this instance's type checker ({checker.name}) is missing — install its dependencies "
+        "(uv, poetry, or pdm), then re-run `jr2 up`."
+    )
+
+
+def _indented(words: str) -> list[str]:
+    return [f"  {line}" for line in words.splitlines() if line.strip()]
+
+
+def _has_settings(root: Path, tool: str) -> bool:
+    """Whether an Instance says anything about a checker, in a file of its own or in pyproject."""
+    if (root / f"{tool}.toml").exists():
+        return True
+    return tool in kit.table(kit.read_pyproject(root), "tool")
 
 
 def _passed(root: Path) -> str | None:

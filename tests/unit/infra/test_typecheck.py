@@ -125,14 +125,42 @@ def test_what_the_checker_says_stands_below_the_refusal(
     assert runs(root) == [f"--pythonpath {root}/.venv/bin/python --level error"] * 2
 
 
-def test_a_checker_that_cannot_start_says_why(make_instance: MakeInstance, said: Said) -> None:
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo 'ty.toml: no such rule' >&2; exit 2", "code 2\n  ty.toml: no such rule"),
+        ("echo 'a.py:1: error'; kill -9 $$", "signal 9"),
+        ("exit 1", "code 1"),
+    ],
+)
+def test_a_checker_that_does_not_run_is_no_type_error(
+    make_instance: MakeInstance, said: Said, script: str, words: str
+) -> None:
     root = make_instance({"pyproject.toml": project("ty")})
-    put_program(root, "ty", "echo 'ty.toml: no such rule' >&2; exit 2")
+    put_program(root, "ty", script)
 
-    with pytest.raises(Refusal) as raised:
-        typecheck.typecheck(root, said)
+    assert error(root, said) == (
+        "error: this instance's type checker (ty) did not run to its end: it ended with the "
+        + words
+    )
 
-    assert raised.value.message.splitlines()[1:] == ["  ty.toml: no such rule"]
+
+@pytest.mark.parametrize("checker", ["mypy", "ty"])
+def test_an_environment_that_is_broken(
+    make_instance: MakeInstance, said: Said, checker: str
+) -> None:
+    """The program names an interpreter that is gone; what a removed Python leaves behind."""
+    root = make_instance({"pyproject.toml": project(checker)})
+    program = root / ".venv" / "bin" / checker
+    program.write_text("#!/gone/python\n")
+    program.chmod(0o755)
+    (root / kit.INTERPRETER).unlink()
+    (root / kit.INTERPRETER).symlink_to("/gone/python")
+
+    assert error(root, said) == (
+        f"error: this instance's type checker ({checker}) is missing — install its dependencies "
+        "(uv, poetry, or pdm), then re-run `jr2 up`."
+    )
 
 
 def test_no_value_reaches_a_checker(
