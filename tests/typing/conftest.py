@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,17 +41,12 @@ def environment() -> Path:
 
 
 def make_environment(place: Path) -> None:
-    uv = Path(sys.executable).with_name("uv")
-    quiet = [uv, "--quiet"]
-    subprocess.run([*quiet, "venv", "--clear", "--python", sys.executable, place], check=True)
-    # What the five bring together takes a while only where the cache of uv is empty.
-    subprocess.run(
-        [
-            *(*quiet, "pip", "install", "--python", place / "bin" / "python", "--require-hashes"),
-            *(part for pins in PINS for part in ("-r", pins)),
-        ],
-        check=True,
-    )
+    uv, python = Path(sys.executable).with_name("uv"), place / "bin" / "python"
+    quiet = [str(uv), "--quiet"]
+    run = partial(subprocess.run, check=True)
+    run([*quiet, "venv", "--clear", "--python", sys.executable, str(place)])
+    pins = [part for file in PINS for part in ("-r", str(file))]
+    run([*quiet, "pip", "install", "--python", str(python), "--require-hashes", *pins])
     (site,) = place.glob("lib/python3.*/site-packages")
     (site / "_editable_impl_jr2.pth").write_text(f"{ROOT / 'runtime' / 'kit' / 'src'}\n")
 
