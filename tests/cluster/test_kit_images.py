@@ -14,8 +14,9 @@ from jr2 import names
 from jr2_cli import tools
 from jr2_cli.local_cluster import local_import
 from jr2_infra import crds
+from jr2_infra.images import delivery
 from jr2_infra.images.checkout import checkout_images
-from jr2_infra.images.deliver import import_archive, node_has
+from jr2_infra.images.delivery.local import LocalNode
 
 pytestmark = pytest.mark.cluster
 
@@ -96,11 +97,12 @@ def pod(name: str, ref: str, **container: Any) -> dict[str, Any]:
 def test_image_runs_restricted(
     kit_images: None, namespace: str, image: str, module: str, uid: int
 ) -> None:
-    node = local_import()
-    assert node is not None
+    found = local_import()
+    assert found is not None
+    node = LocalNode(found.ctr, found.socket)
     ref = getattr(checkout_images(CHECKOUT), image)
-    import_archive(ref, node)
-    assert (node_has(ref, node) or "").startswith("sha256:")
+    delivery.deliver(ref, node)
+    assert (delivery.held_everywhere(node.held(ref)) or "").startswith("sha256:")
     name = f"look-{image}"
     environment = [{"name": "MODULE", "value": module}]
     command = ["/usr/bin/python3", "-ISB", "-c", LOOK_ROUND]

@@ -9,9 +9,11 @@ Source: design §7.
 from __future__ import annotations
 
 import functools
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Final, TypeVar
 
 from jr2 import errors
@@ -48,9 +50,17 @@ def look_for_tooling() -> FindTooling:
             kubernetes_plugin=plugin,
             kubectl=kubectl,
             local_import=local_import.result(),
+            kind=_on_path("kind"),
+            docker=_on_path("docker"),
         )
 
     return find
+
+
+def _on_path(name: str) -> Path | None:
+    """Find a program that jr2 uses only where a person has it already."""
+    found = shutil.which(name)
+    return Path(found) if found else None
 
 
 def _in_background(function: Callable[[], _T]) -> Future[_T]:

@@ -27,12 +27,12 @@ from .steps.surroundings import SETTING_LEASE, Surroundings
 
 
 class KitImage(StepProvider):
-    """Puts a Kit image of a checkout on the node of the local cluster."""
+    """Delivers a Kit image of a checkout to the nodes."""
 
     def act(self, inputs: Mapping[str, str], previous: Mapping[str, str] | None) -> None:
-        """Import the image."""
+        """Deliver the image."""
         with _surroundings() as around:
-            kit_image.import_image(inputs, around)
+            kit_image.deliver_image(inputs, around)
 
 
 class ProviderPreflight(StepProvider):

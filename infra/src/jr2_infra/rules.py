@@ -23,6 +23,10 @@ NOTHING_TO_BUILD: Final = (
     "images: nothing to build again with --force — this instance has no Sandbox Image, and a Kit "
     "image is named by the hash of its content"
 )
+DELIVERED_AGAIN: Final = (
+    "images: --force delivers the Kit images of the checkout again — this instance has no Sandbox "
+    "Image to build"
+)
 
 
 class Ownership(enum.Enum):
@@ -264,7 +268,12 @@ def checkout_refs(place: Place, *, orchestrator: str, operator: str, checkout: s
 
 
 def check_delivery(
-    place: Place, *, server: str, local_server: str | None, registry: str | None
+    place: Place,
+    *,
+    server: str,
+    local_server: str | None,
+    kind: Mapping[str, object | None],
+    registry: str | None,
 ) -> Jr2Error | None:
     """Return why images cannot be delivered to a cluster, or `None`.
 
@@ -272,6 +281,7 @@ def check_delivery(
         place: where.
         server: the address of the context's API server.
         local_server: the address of the local cluster that runs, or `None`.
+        kind: the programs that reach a kind cluster, each with its place or `None`.
         registry: `registry` of the config.
     """
     if place.context == names.LOCAL_CONTEXT and local_server == server:
@@ -282,14 +292,23 @@ def check_delivery(
             "this machine — `jr2 cluster status` shows its address, and `jr2 cluster start` "
             "starts it"
         )
-    if registry is None and not place.context.startswith(names.KIND_PREFIX):
+    if place.context.startswith(names.KIND_PREFIX):
+        missing = [name for name, found in kind.items() if found is None]
+        if not missing:
+            return None
+        return StepFailed(
+            f"context {place.context} is a kind cluster, and images reach its nodes by `kind load` "
+            f"and `docker exec`: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} "
+            "not on PATH"
+        )
+    if registry is None:
         return StepFailed(
             f"context {place.context} is not a kind cluster and no `registry` is configured — set "
             f"`registry` in {names.CONFIG_FILE} (from env) so the image can be pushed (ADR-0019)"
         )
     return StepFailed(
-        "the Kit images of a checkout are delivered to the local cluster of this machine only "
-        f"(`jr2 cluster create`), not to context {place.context}"
+        "the Kit images of a checkout are delivered to the local cluster of this machine "
+        f"(`jr2 cluster create`) and to kind clusters only, not to context {place.context}"
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import httpx2
 
-from jr2 import rbac
+from jr2 import names, rbac
 from jr2.errors import Aborted, StepFailed
 
 from . import assembly, crds, kube, rules
@@ -34,7 +34,11 @@ from .facts.cluster import Contact
 from .facts.images import ImageFacts, read_images
 from .facts.instance import InstanceFacts
 from .graph import PUBLISH
+from .images import delivery
 from .images.checkout import checkout_images
+from .images.delivery import Delivery
+from .images.delivery.kind import KindCluster
+from .images.delivery.local import LocalNode
 from .leases import Leases, held_leases
 from .objects import Wants
 from .plan import ConvergePlan, make_plan
@@ -256,13 +260,14 @@ class Session:
             self._place,
             server=self._context.server,
             local_server=None if local is None else local.server,
+            kind={"kind": self._tooling.kind, "docker": self._tooling.docker},
             registry=config.registry,
         )
         if refs.imported and problem is not None:
             raise problem
         self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
         if self._force:
-            self._say((rules.NOTHING_TO_BUILD,))
+            self._say((rules.DELIVERED_AGAIN if refs.imported else rules.NOTHING_TO_BUILD,))
         return found.platforms
 
     def _refs(self) -> KitRefs:
@@ -280,14 +285,26 @@ class Session:
         )
 
     def _node_images(self, refs: KitRefs) -> tuple[ImageFacts, ...]:
-        local_import = self._tooling.local_import
-        if not refs.imported or local_import is None:
+        way = self._delivery() if refs.imported else None
+        if way is None:
             return ()
-        found = read_images((refs.orchestrator, refs.operator), local_import)
+        found = read_images((refs.orchestrator, refs.operator), way, again=self._force)
         for item in found:
             if item.held is None and item.archived is None:
                 raise rules.not_built(item.ref, str(self._instance.checkout))
         return found
+
+    def _delivery(self) -> Delivery | None:
+        """Return how images reach the nodes; `_deliverable` refused what has no way."""
+        tooling, context = self._tooling, self._place.context
+        if context.startswith(names.KIND_PREFIX):
+            if tooling.kind is None or tooling.docker is None:
+                return None
+            cluster = context.removeprefix(names.KIND_PREFIX)
+            return KindCluster(tooling.kind, tooling.docker, cluster)
+        if tooling.local_import is None:
+            return None
+        return LocalNode(tooling.local_import.ctr, tooling.local_import.socket)
 
     def _wants(self, refs: KitRefs, staged: assembly.StagedAssembly) -> Wants:
         config = self._instance.config
@@ -353,7 +370,8 @@ class Session:
                     run_file.NAMESPACE: self._place.namespace,
                     run_file.LEASES: run_file.leases_text(leases.nonces()),
                     surroundings.SETTING_LEASE: stamp,
-                    **surroundings.import_settings(self._tooling.local_import),
+                    **delivery.delivery_settings(self._delivery()),
+                    **({surroundings.SETTING_FORCE: "true"} if self._force else {}),
                     surroundings.SETTING_ARCHIVE: str(archive),
                     surroundings.SETTING_WORKFLOWS: ",".join(staged.manifest.workflows),
                     surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,

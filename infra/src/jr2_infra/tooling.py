@@ -35,12 +35,16 @@ class Tooling:
         kubernetes_plugin: `pulumi-resource-kubernetes`.
         kubectl: for port-forwards and for the words of a rollout.
         local_import: present when `jr2 cluster status` shows a running local cluster.
+        kind: the program, when it is on PATH.
+        docker: the program, when it is on PATH; it reaches the nodes of a kind cluster.
     """
 
     pulumi: Path
     kubernetes_plugin: Path
     kubectl: Path
     local_import: LocalImport | None = None
+    kind: Path | None = None
+    docker: Path | None = None
 
 
 FindTooling = Callable[[], Tooling]

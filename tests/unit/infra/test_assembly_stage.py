@@ -12,6 +12,7 @@ import uv
 from jr2 import names
 from jr2.config import Config
 from jr2.errors import StepFailed
+from jr2_infra import inherited
 from jr2_infra.assembly import StagedAssembly, fits, stage, write_archive
 from jr2_infra.facts.instance import InstanceFacts, WorkflowFacts
 
@@ -161,3 +162,43 @@ def test_native_wheels_follow_the_nodes(locked: Path) -> None:
     assert "packages/orjson/orjson.cpython-311-aarch64-linux-gnu.so" in paths(there)
     assert there.hash != here.hash
     assert fits("any", ("linux/arm64",))
+
+
+SPY = """\
+import os, pathlib, zipfile
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    pathlib.Path(__file__).with_name("seen").write_text("\\n".join(os.environ))
+    name = "acme_lib-1-py3-none-any.whl"
+    info = "acme_lib-1.dist-info"
+    with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, "w") as wheel:
+        wheel.writestr("acme_lib.py", "X = 1\\n")
+        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\\nName: acme-lib\\nVersion: 1\\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(f"{info}/RECORD", "")
+    return name
+"""
+
+
+def test_a_build_backend_gets_nothing_of_the_env_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(tmp_path / "spied")
+    library = root / "libs" / "acme"
+    (library / "spy.py").write_text(SPY)
+    (library / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "spy"\nbackend-path = ["."]\n'
+        '[project]\nname = "acme-lib"\nversion = "1"\n'
+    )
+    subprocess.run([uv.find_uv_bin(), "lock", "--quiet"], cwd=root, check=True)
+    monkeypatch.setenv("MODEL_KEY", "CANARY")
+    monkeypatch.setenv("AWS_PROFILE", "team")
+    inherited.withhold(["MODEL_KEY"])
+    try:
+        stage(facts(root, "ping"))
+    finally:
+        inherited.withhold([])
+
+    seen = (library / "seen").read_text().splitlines()
+    assert "AWS_PROFILE" in seen
+    assert "MODEL_KEY" not in seen

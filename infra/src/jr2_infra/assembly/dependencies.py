@@ -10,7 +10,6 @@ Source: design §5.5.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import tempfile
@@ -27,7 +26,7 @@ from jr2 import names
 from jr2.errors import StepFailed
 from jr2.tree_hash import Entry, entries
 
-from .. import processes
+from .. import inherited, processes
 from .kit_closure import KitClosure
 from .lockfile import Lockfile
 
@@ -221,10 +220,12 @@ class DependencyFolder:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without what would turn uv to another environment."""
-    return {
-        k: v for k, v in os.environ.items() if k not in {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT"}
-    }
+    """Ours without what would turn uv to another environment, and without what `.env` filled.
+
+    uv starts the build backends of local packages: none of them has a use for a secret.
+    """
+    turns = {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT"}
+    return {k: v for k, v in inherited.environment().items() if k not in turns}
 
 
 def package_entries(folder: Path) -> Iterator[Entry]:

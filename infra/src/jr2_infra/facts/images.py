@@ -1,4 +1,4 @@
-"""Which Kit images of a checkout the nodes hold, and which archives could be imported.
+"""Which Kit images of a checkout the nodes hold, and which archives could be delivered.
 
 Source: design §6.1 and §7.
 """
@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jr2 import names
-
-from .. import processes
-from ..images import deliver
 from ..images.checkout import archive_path
-from ..tooling import LocalImport
+from ..images.delivery import Delivery, held_everywhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """One image that is imported, never pulled.
+    """One image that is delivered to the nodes, never pulled.
 
     Args:
         ref: its name.
-        held: the digest that the node holds under this name, or `None`.
-        archived: the digest of the archive that could be imported, or `None`; it is not looked at
-            when the node holds the image.
+        held: the digest that every node holds under this name; `None` when one lacks it, or when
+            it is to be delivered again.
+        archived: the digest of the archive that could be delivered, or `None`; it is not looked at
+            when the nodes hold the image.
         config: the digest of the image's config, which a pod gives as the image that it runs when
             the image has no registry; `None` when it cannot be read.
     """
@@ -40,17 +37,24 @@ class ImageFacts:
     config: str | None = None
 
 
-def read_images(refs: Iterable[str], local_import: LocalImport) -> tuple[ImageFacts, ...]:
-    """Ask the node for each image, all at once.
+def read_images(
+    refs: Iterable[str], delivery: Delivery, *, again: bool = False
+) -> tuple[ImageFacts, ...]:
+    """Ask the nodes for each image, all at once.
+
+    Args:
+        refs: the names.
+        delivery: how the nodes are reached.
+        again: each is to be delivered whatever the nodes hold.
 
     Raises:
-        StepFailed: containerd does not answer.
+        StepFailed: a node does not answer.
     """
 
     def read(ref: str) -> ImageFacts:
-        held = deliver.node_has(ref, local_import)
+        held = None if again else held_everywhere(delivery.held(ref))
         if held is not None:
-            return ImageFacts(ref=ref, held=held, config=_held_config(held, local_import))
+            return ImageFacts(ref=ref, held=held, config=delivery.config(held))
         archive = archive_path(ref)
         if not archive.is_file():
             return ImageFacts(ref=ref, held=None)
@@ -74,23 +78,3 @@ def _member(tar: tarfile.TarFile, name: str) -> Any:
     if file is None:
         raise KeyError(name)
     return json.load(file)
-
-
-def _held_config(digest: str, local_import: LocalImport) -> str | None:
-    """Read the manifest that the node holds; `None` when it does not say which config it has."""
-    found = processes.run(
-        [
-            local_import.ctr,
-            "--address",
-            str(local_import.socket),
-            "--namespace",
-            names.CONTAINERD_NAMESPACE,
-            "content",
-            "get",
-            digest,
-        ]
-    )
-    try:
-        return str(json.loads(found.stdout)["config"]["digest"])
-    except (ValueError, KeyError, TypeError):
-        return None

@@ -1,4 +1,4 @@
-"""Put a Kit image of a checkout on the node of the local cluster.
+"""Deliver a Kit image of a checkout to the nodes.
 
 Source: design §6.1 and §7.
 """
@@ -9,19 +9,19 @@ from collections.abc import Mapping
 
 from jr2.errors import StepFailed
 
-from ..images import deliver
-from .surroundings import Surroundings
+from ..images import delivery
+from .surroundings import SETTING_FORCE, Surroundings
 
 
-def import_image(inputs: Mapping[str, str], around: Surroundings) -> None:
-    """Import the image, unless the node has it by now.
+def deliver_image(inputs: Mapping[str, str], around: Surroundings) -> None:
+    """Deliver the image, unless the nodes have it by now.
 
     Raises:
-        StepFailed: it cannot be imported.
+        StepFailed: it cannot be delivered.
     """
-    local_import = around.local_import()
-    if local_import is None:
-        raise StepFailed(f"no local cluster runs on this machine, so {inputs['ref']} goes nowhere")
+    way = delivery.delivery_from(around.settings)
+    if way is None:
+        raise StepFailed(f"this run delivers no image, so {inputs['ref']} goes nowhere")
     around.check_lease()
-    deliver.import_archive(inputs["ref"], local_import)
-    around.say(f"images: imported {inputs['ref']}")
+    if delivery.deliver(inputs["ref"], way, again=SETTING_FORCE in around.settings):
+        around.say(f"images: delivered {inputs['ref']} to {way.where}")

@@ -13,16 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..api import Api
-from ..tooling import LocalImport
 
 SETTING_LEASE = "lease-stamp"
 SETTING_ARCHIVE = "archive"
 SETTING_WORKFLOWS = "workflows"
 SETTING_IMAGES_DIGEST = "images-digest"
 SETTING_HELD_DIGEST = "held-digest"
-SETTING_CTR = "ctr"
-SETTING_SOCKET = "containerd-socket"
-SETTING_SERVER = "local-server"
+SETTING_FORCE = "force"
+"""Present when images are delivered again, whatever the nodes hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,24 +48,3 @@ class Surroundings:
     say: Callable[[str], None]
     progress: Callable[[str | None], None]
     settings: Mapping[str, str]
-
-    def local_import(self) -> LocalImport | None:
-        """Return how an image reaches the node of the local cluster, if it does."""
-        if SETTING_CTR not in self.settings:
-            return None
-        return LocalImport(
-            ctr=Path(self.settings[SETTING_CTR]),
-            socket=Path(self.settings[SETTING_SOCKET]),
-            server=self.settings[SETTING_SERVER],
-        )
-
-
-def import_settings(local_import: LocalImport | None) -> dict[str, str]:
-    """Return the settings that `local_import` reads back."""
-    if local_import is None:
-        return {}
-    return {
-        SETTING_CTR: str(local_import.ctr),
-        SETTING_SOCKET: str(local_import.socket),
-        SETTING_SERVER: local_import.server,
-    }

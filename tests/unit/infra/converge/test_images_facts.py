@@ -12,7 +12,7 @@ import pytest
 
 from jr2_infra.facts.images import read_images
 from jr2_infra.images.checkout import archive_path
-from jr2_infra.tooling import LocalImport
+from jr2_infra.images.delivery.local import LocalNode
 
 HELD = "jr2.local/jr2-operator:held"
 ARCHIVED = "jr2.local/jr2-operator:archived"
@@ -30,12 +30,12 @@ elif arguments == ["content", "get", "sha256:held"]:
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalImport:
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalNode:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     ctr = tmp_path / "ctr"
     ctr.write_text(CTR)
     ctr.chmod(0o755)
-    return LocalImport(ctr=ctr, socket=tmp_path / "socket", server="https://127.0.0.1:6443")
+    return LocalNode(ctr, tmp_path / "socket")
 
 
 def write_archive(path: Path) -> None:
@@ -51,7 +51,7 @@ def write_archive(path: Path) -> None:
             tar.addfile(info, io.BytesIO(data))
 
 
-def test_each_image_is_known_by_manifest_and_config(node: LocalImport) -> None:
+def test_each_image_is_known_by_manifest_and_config(node: LocalNode) -> None:
     write_archive(archive_path(ARCHIVED))
     held, archived, missing = read_images((HELD, ARCHIVED, MISSING), node)
     assert (held.held, held.archived, held.config) == (
@@ -65,3 +65,9 @@ def test_each_image_is_known_by_manifest_and_config(node: LocalImport) -> None:
         "sha256:config",
     )
     assert (missing.held, missing.archived, missing.config) == (None, None, None)
+
+
+def test_an_image_that_is_delivered_again_counts_as_not_held(node: LocalNode) -> None:
+    write_archive(archive_path(HELD))
+    [found] = read_images([HELD], node, again=True)
+    assert (found.held, found.archived, found.config) == (None, "sha256:manifest", "sha256:config")

@@ -170,13 +170,32 @@ def test_released_images_come_from_the_kit_home_or_its_mirror() -> None:
 
 
 def deliver(
-    context: str, *, server: str = "https://a", local: str | None = None
+    context: str,
+    *,
+    server: str = "https://a",
+    local: str | None = None,
+    kind: str | None = None,
+    docker: str | None = None,
 ) -> Jr2Error | None:
     place = Place(instance="demo", context=context, namespace="demo")
-    return rules.check_delivery(place, server=server, local_server=local, registry=None)
+    programs = {"kind": kind, "docker": docker}
+    return rules.check_delivery(
+        place, server=server, local_server=local, kind=programs, registry=None
+    )
 
 
-def test_images_are_imported_into_the_local_cluster_only() -> None:
+def test_a_kind_cluster_needs_both_programs() -> None:
+    assert deliver("kind-jr2", kind="/bin/kind", docker="/bin/docker") is None
+    words = (
+        "error: context kind-jr2 is a kind cluster, and images reach its nodes by `kind load` and "
+        "`docker exec`: {} not on PATH"
+    )
+    assert printed(deliver("kind-jr2", docker="/bin/docker")) == words.format("kind is")
+    assert printed(deliver("kind-jr2", kind="/bin/kind")) == words.format("docker is")
+    assert printed(deliver("kind-jr2")) == words.format("kind and docker are")
+
+
+def test_images_are_delivered_to_clusters_of_this_machine_only() -> None:
     assert deliver("jr2-local", local="https://a") is None
     assert "not the local cluster of this machine" in printed(deliver("jr2-local"))
     assert "points at https://a" in printed(deliver("jr2-local", local="https://b"))

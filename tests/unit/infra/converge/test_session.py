@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from jr2_infra import converge
 from jr2_infra.facts.cluster import Contact
 from jr2_infra.rules import KitRefs, Place
 from jr2_infra.session import Session
-from jr2_infra.tooling import Tooling
+from jr2_infra.tooling import LocalImport, Tooling
 
 PLACE = Place(instance="demo", context="jr2-local", namespace="demo")
 
@@ -58,6 +59,12 @@ def writes() -> Iterator[Writes]:
 
 def missing() -> Tooling:
     raise StepFailed("kubectl is not installed — run `jr2 tools install kubectl`, then try again")
+
+
+LOCAL = LocalImport(ctr=Path("ctr"), socket=Path("socket"), server="https://127.0.0.1:1")
+TOOLING = Tooling(
+    pulumi=Path("p"), kubernetes_plugin=Path("k"), kubectl=Path("c"), local_import=LOCAL
+)
 
 
 def contact(
@@ -118,11 +125,15 @@ def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
 
 
 @pytest.mark.parametrize("force", [True, False])
-def test_force_says_that_there_is_nothing_to_build_again(writes: Writes, force: bool) -> None:
+@pytest.mark.parametrize(
+    ("imported", "words"),
+    [(False, "nothing to build again"), (True, "delivers the Kit images of the checkout again")],
+)
+def test_force_says_what_it_does(writes: Writes, force: bool, imported: bool, words: str) -> None:
     reporter = Reporter()
     instance = SimpleNamespace(config=Config(platforms=["linux/amd64"]))
-    refs = KitRefs(orchestrator="o", operator="p", harness="h", line="images: x", imported=False)
-    found = cast(Tooling, SimpleNamespace(local_import=None))
+    refs = KitRefs(orchestrator="o", operator="p", harness="h", line="images: x", imported=imported)
+    found = TOOLING
     made = session(
         writes, force=force, instance=instance, reporter=reporter, find_tooling=lambda: found
     )
@@ -132,7 +143,7 @@ def test_force_says_that_there_is_nothing_to_build_again(writes: Writes, force: 
 
     said = [line for line in reporter.lines if "--force" in line]
     assert len(said) == force
-    assert all("nothing to build again" in line for line in said)
+    assert all(words in line for line in said)
 
 
 class OneNamespace:
@@ -179,7 +190,7 @@ def run_engine_over(monkeypatch: pytest.MonkeyPatch, namespace: dict[str, Any] |
     did: list[str] = []
     monkeypatch.setattr("jr2_infra.engine.run.run_engine", lambda *_, **__: did.append("engine"))
     made = session(cast(Any, OneNamespace(namespace)))
-    made._tooling = cast(Tooling, SimpleNamespace(local_import=None))
+    made._tooling = TOOLING
     made._context = cast(Any, SimpleNamespace(kubeconfig_text=str))
     plan = SimpleNamespace(
         differences=(), program=None, live={}, surplus=(), images_digest="i", held_digest="h"

@@ -1,0 +1,175 @@
+"""The same converge through `kind load`: a recording stand-in for `kind` and `docker`.
+
+The context is called `kind-jr2` and points at the local cluster. What the stand-ins are asked is
+written down; what kind would load into a node is imported into the node of the local cluster, and
+what Docker would run in a node is run beside it. So `jr2 up` really converges, and the arguments
+and their order are those that the real programs would get.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jr2 import names
+from jr2_cli import tools
+from jr2_cli.local_cluster import layout
+from jr2_infra.images.checkout import archive_path, checkout_images
+
+from .conftest import BIN, CHECKOUT, Instance
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+
+KIND_CONTEXT = "kind-jr2"
+NODE = "jr2-control-plane"
+HEAD = """\
+#!{python}
+import json, os, pathlib, sys
+here = pathlib.Path(__file__).parent
+with (here / "calls").open("a") as file:
+    file.write(json.dumps([pathlib.Path(__file__).name, *sys.argv[1:]]) + "\\n")
+ctr = ["{ctr}", "--address", "{socket}"]
+"""
+KIND = f"""
+if sys.argv[1:] == ["get", "nodes", "--name", "jr2"]:
+    print("{NODE}")
+elif sys.argv[1:3] == ["load", "image-archive"] and sys.argv[4:] == ["--name", "jr2"]:
+    os.execv(ctr[0], [*ctr, "--namespace", "k8s.io", "images", "import", sys.argv[3]])
+else:
+    sys.exit(f"kind does not know {{sys.argv[1:]}}")
+"""
+DOCKER = f"""
+if sys.argv[1:4] == ["exec", "{NODE}", "ctr"]:
+    os.execv(ctr[0], [*ctr, *sys.argv[4:]])
+sys.exit(f"docker does not know {{sys.argv[1:]}}")
+"""
+
+
+class Kind:
+    """The stand-ins, and what they were asked."""
+
+    def __init__(self, folder: Path, kubeconfig: Path) -> None:
+        self._record = folder / "calls"
+        ctr = tools.require("ctr")
+        socket = layout.Layout().containerd_socket
+        for name, body in (("kind", KIND), ("docker", DOCKER)):
+            program = folder / name
+            program.write_text(HEAD.format(python=sys.executable, ctr=ctr, socket=socket) + body)
+            program.chmod(0o755)
+        self.environment = {
+            "PATH": f"{folder}:{BIN}:/usr/local/bin:/usr/bin:/bin",
+            "KUBECONFIG": str(kubeconfig),
+        }
+
+    def calls(self) -> list[list[str]]:
+        """Return what was asked since the last time."""
+        if not self._record.exists():
+            return []
+        found = [json.loads(line) for line in self._record.read_text().splitlines()]
+        self._record.unlink()
+        return found
+
+
+def only(value: str) -> list[str]:
+    return ["docker", "exec", NODE, "ctr", "--namespace", "k8s.io", "images", "list", value]
+
+
+@pytest.fixture(scope="module")
+def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+    made = new_instance("through-kind")
+    yield made
+    made.jr2("down", "--context", names.LOCAL_CONTEXT, "--yes")
+
+
+@pytest.fixture(scope="module")
+def kind(instance: Instance, tmp_path_factory: pytest.TempPathFactory) -> Kind:
+    merged: dict[str, Any] = yaml.safe_load(instance.kubectl("config", "view", "--raw", "--minify"))
+    for context in merged["contexts"]:
+        context["name"] = KIND_CONTEXT
+    merged["current-context"] = KIND_CONTEXT
+    kubeconfig = tmp_path_factory.mktemp("kube") / "config"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(yaml.safe_dump(merged))
+    return Kind(tmp_path_factory.mktemp("kind"), kubeconfig)
+
+
+def converge(instance: Instance, kind: Kind, *arguments: str) -> list[str]:
+    done = instance.jr2("up", "--yes", *arguments, environment=kind.environment)
+    return done.stderr.splitlines()
+
+
+def images() -> tuple[str, str]:
+    found = checkout_images(CHECKOUT)
+    return found.orchestrator, found.operator
+
+
+def remove_from_node(*refs: str) -> None:
+    """Take images off the node, so that they have to be loaded."""
+    ctr, socket = tools.require("ctr"), layout.Layout().containerd_socket
+    command = [ctr, "--address", socket, "--namespace", "k8s.io", "images", "rm", *refs]
+    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+
+
+def test_it_converges_by_kind_load(instance: Instance, kind: Kind) -> None:
+    remove_from_node(*images())
+
+    said = converge(instance, kind)
+
+    assert said[-1] == "converged — `jr2 run <workflow>` when ready"
+    assert any(f"→ context {KIND_CONTEXT} / namespace through-kind" in line for line in said)
+    made = kind.calls()
+    assert made[0] == ["kind", "get", "nodes", "--name", "jr2"]
+    for ref in images():
+        load = ["kind", "load", "image-archive", str(archive_path(ref)), "--name", "jr2"]
+        asked = only(f"name=={ref}")
+        at = made.index(load)
+        assert made.count(load) == 1
+        # Asked before it is loaded, and again afterwards.
+        assert asked in made[:at]
+        assert asked in made[at:]
+        assert f"images: delivered {ref} to the nodes of {KIND_CONTEXT}" in said
+
+
+def test_a_second_run_loads_nothing_and_is_proved(
+    instance: Instance, kind: Kind, pulumi_must_not_run: dict[str, str]
+) -> None:
+    before = instance.pod_identity()
+    kind.calls()
+    no_engine = pulumi_must_not_run["PATH"].split(":")[0]
+
+    environment = {**kind.environment, "PATH": f"{no_engine}:{kind.environment['PATH']}"}
+    instance.jr2("up", "--yes", environment=environment)
+
+    assert [call for call in kind.calls() if call[1] == "load"] == []
+    assert instance.pod_identity() == before
+
+
+def test_force_loads_again_and_restarts_no_pod(instance: Instance, kind: Kind) -> None:
+    before = instance.pod_identity()
+    kind.calls()
+
+    said = converge(instance, kind, "--force")
+
+    loads = [call[3] for call in kind.calls() if call[1] == "load"]
+    assert sorted(loads) == sorted(str(archive_path(ref)) for ref in images())
+    assert any(line.startswith("images: --force delivers the Kit images") for line in said)
+    assert instance.pod_identity() == before
+
+
+def test_without_docker_nothing_is_applied(instance: Instance, kind: Kind, tmp_path: Path) -> None:
+    (tmp_path / "kind").symlink_to(kind.environment["PATH"].split(":")[0] + "/kind")
+    environment = {**kind.environment, "PATH": f"{tmp_path}:{BIN}:/usr/bin:/bin"}
+
+    said = instance.jr2("up", "--yes", code=1, environment=environment).stderr
+
+    assert said.splitlines()[-1] == (
+        f"error: context {KIND_CONTEXT} is a kind cluster, and images reach its nodes by `kind "
+        "load` and `docker exec`: docker is not on PATH"
+    )
