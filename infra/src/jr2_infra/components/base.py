@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jr2 import names
+from jr2.errors import Refusal
 
 from ..closed_list import Kind
 from ..resources import KubernetesResource
@@ -28,6 +29,9 @@ RESTRICTED: Final[Mapping[str, Any]] = {
     "readOnlyRootFilesystem": True,
 }
 """The container half of the `restricted` Pod Security Standard, and a read-only root."""
+
+_LONGEST_ANNOTATIONS: Final = 256 * 1024
+"""Bytes of all annotations of one object, keys and values."""
 
 TMP_PATH: Final = "/tmp"  # noqa: S108 - a volume of the pod, which no other pod sees
 
@@ -60,13 +64,26 @@ def wanted(
         labels: its labels.
         annotations: what it carries beside the three of Pulumi.
         **body: everything beside `metadata`.
+
+    Raises:
+        Refusal: its annotations are longer than Kubernetes takes.
     """
     metadata: dict[str, Any] = {"name": name}
     if namespace is not None:
         metadata["namespace"] = namespace
     metadata["labels"] = dict(labels)
     metadata["annotations"] = {**PULUMI_ANNOTATIONS, **(annotations or {})}
+    _require_short(f"{kind.kind} {name}", metadata["annotations"])
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
+
+
+def _require_short(what: str, annotations: Mapping[str, str]) -> None:
+    sizes = {key: len(f"{key}{value}".encode()) for key, value in annotations.items()}
+    if sum(sizes.values()) > _LONGEST_ANNOTATIONS:
+        raise Refusal(
+            f"the annotations of {what} have {sum(sizes.values())} bytes, and Kubernetes takes "
+            f"{_LONGEST_ANNOTATIONS}: {max(sizes, key=sizes.__getitem__)} is the largest"
+        )
 
 
 def resource_name(obj: Mapping[str, Any]) -> str:
