@@ -10,14 +10,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import subprocess
-import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from jr2_infra import inherited
+from jr2_infra import inherited, processes
 
-_PR_SET_PDEATHSIG = 1
 _GRACE = 1.0
 """Seconds that a program has to end by itself."""
 
@@ -45,7 +43,7 @@ def start(
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        preexec_fn=_die_with_parent(),
+        preexec_fn=processes.die_with_parent(signal.SIGTERM),
     )
     with _lock:
         _started.add(process)
@@ -72,17 +70,3 @@ def kill_all() -> None:
     for process in left:
         with contextlib.suppress(OSError):
             process.kill()
-
-
-def _die_with_parent() -> Callable[[], None] | None:
-    if sys.platform != "linux":
-        return None
-    import ctypes
-
-    # Loaded before the fork: a child of a process with threads may only call into the kernel.
-    libc = ctypes.CDLL(None)
-
-    def ask() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return ask

@@ -121,9 +121,9 @@ VERBS: Final = (
     Verb(
         name="tools",
         group=_MACHINE,
-        summary="Install and list the programs that jr2 uses",
+        summary="Install, list and prune the programs that jr2 uses",
         code="jr2_cli.tools.command:app",
-        examples=("jr2 tools install", "jr2 tools list"),
+        examples=("jr2 tools install", "jr2 tools list", "jr2 tools prune"),
     ),
     Verb(
         name="cluster",

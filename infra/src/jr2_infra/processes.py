@@ -10,6 +10,8 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from . import inherited
 if TYPE_CHECKING:
     import asyncio
 
+_PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 5.0
 """Seconds that a program has to end by itself."""
 
@@ -120,13 +123,22 @@ def stop(process: subprocess.Popen[str]) -> None:
             process.wait()
 
 
-def run_family(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> Finished:
+def run_family(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    heard: Callable[[str], None] | None = None,
+) -> Finished:
     """Run a program that starts others, and end all of them when we are interrupted.
+
+    When we are killed, the kernel kills the program; what it had started ends its own work.
 
     Args:
         argv: the program and its arguments.
         env: the whole environment.
         cwd: the folder it runs in.
+        heard: is given each line of its standard error, without the line's end, while it runs.
 
     Raises:
         OSError: the program cannot be started.
@@ -141,15 +153,60 @@ def run_family(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path)
         text=True,
         errors="replace",
         start_new_session=True,
+        preexec_fn=die_with_parent(signal.SIGKILL),
     )
     try:
-        stdout, stderr = child.communicate()
+        stdout, stderr = child.communicate() if heard is None else _listen(child, heard)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
+        child.wait()
         raise
+    finally:
+        # Only now: a stream that another thread reads is closed when the program has ended.
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
     return Finished(child.returncode, stdout, stderr)
+
+
+def _listen(child: subprocess.Popen[str], heard: Callable[[str], None]) -> tuple[str, str]:
+    """Read both streams to their ends, the one of errors line by line."""
+    assert child.stdout is not None
+    assert child.stderr is not None
+    said: list[str] = []
+    # Read beside the other one, or a program that fills both pipes would wait for ever.
+    reader = threading.Thread(target=lambda out: said.append(out.read()), args=(child.stdout,))
+    reader.start()
+    lines = []
+    for line in child.stderr:
+        lines.append(line)
+        heard(line.rstrip("\n"))
+    reader.join()
+    child.wait()
+    return "".join(said), "".join(lines)
+
+
+def die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
+    """Return what asks the kernel, in a child before its program starts, to end it after us.
+
+    Args:
+        number: the signal that the child gets when the thread that started it has ended.
+
+    Returns:
+        `None` where the kernel cannot do it.
+    """
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    # Loaded before the fork: a child of a process with threads may only call into the kernel.
+    libc = ctypes.CDLL(None)
+
+    def ask() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, number)
+
+    return ask
 
 
 def detach(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, log: Path) -> int:

@@ -17,6 +17,7 @@ import pytest
 
 from jr2.errors import StepFailed
 from jr2_cli.tools import catalogue, golang, install, lookup, packages
+from jr2_cli.tools.official import table
 
 ETCD = catalogue.BY_NAME["etcd"]
 KUBE_PROXY = catalogue.BY_NAME["kube-proxy"]
@@ -193,7 +194,7 @@ def test_the_command_of_a_build_holds_version_and_tags() -> None:
     pulumi = golang.build_command(Path("/go"), catalogue.BY_NAME["pulumi"], Path("/out"))
 
     assert runc[-5:] == ["-tags", "seccomp", "-o", "/out", "github.com/opencontainers/runc"]
-    assert pulumi[5].endswith("sdk/v3/go/common/version.Version=v3.274.1")
+    assert pulumi[6].endswith("sdk/v3/go/common/version.Version=v3.274.1")
 
 
 def test_a_failed_build_names_the_program_what_was_tried_and_the_next_command(
@@ -213,8 +214,9 @@ def test_a_failed_build_names_the_program_what_was_tried_and_the_next_command(
         "tried, in order:",
         "  PATH: none of them",
         f"  cache: not in {place.cache}",
+        f"  official release: no sum of it is committed for {table.this_platform()}",
         "  module build: failed as said above",
-        "then re-run `jr2 tools install`; what was built stays",
+        "then re-run `jr2 tools install kube-proxy`; what was installed stays",
     ]
     assert place.cached() == {"etcd/3.7.3/etcd"}
 
@@ -286,7 +288,8 @@ def test_two_installs_at_once_build_each_program_once(place: Place, tmp_path: Pa
     ]
     for thread in threads:
         thread.start()
-    wait_for(lambda: "tools: another install is at work, waiting" in place.voice.lines)
+    waits = f"tools: another install is at work (process {os.getpid()}), waiting"
+    wait_for(lambda: waits in place.voice.lines)
 
     with pipe.open("w"):
         pass

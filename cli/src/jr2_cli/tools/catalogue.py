@@ -11,9 +11,11 @@ Source: design §7; the versions are the ones that were run together (ADR-0105).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from . import versions
+from .official.table import Release
 
 SYSTEM_PATHS: Final = (
     "/usr/local/sbin",
@@ -45,6 +47,7 @@ class Module:
 
     Args:
         name: the folder's name.
+        folder: where it lies when it is not one of those that the command ships.
         tags: build tags.
         cgo: whether the C compiler takes part.
         embeds: files of a dependency that are copied beside `main.go` before the build:
@@ -52,6 +55,7 @@ class Module:
     """
 
     name: str
+    folder: Path | None = None
     tags: tuple[str, ...] = ()
     cgo: bool = False
     embeds: tuple[tuple[str, str], ...] = ()
@@ -70,6 +74,7 @@ class Program:
         probe: how a copy on PATH tells its version; `None` when it cannot be asked, and then a
             copy on PATH is never used.
         accepts: which versions of a copy on PATH will do.
+        release: where its project publishes it; `None` when it publishes no binary.
     """
 
     name: str
@@ -79,6 +84,7 @@ class Program:
     link: tuple[tuple[str, str], ...] = ()
     probe: Probe | None = None
     accepts: versions.Range = field(kw_only=True)
+    release: Release | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,22 @@ _KUBERNETES_LINK = (
 _SAME_MINOR = versions.Range(at_least="1.36.0", below="1.37.0")
 
 
+def _github(project: str, path: str, member: str | None, **spells: str) -> Release:
+    """A file that a project publishes beside a tag of its repository."""
+    return Release(
+        asset=project.rpartition("/")[2],
+        address=f"https://github.com/{project}/releases/download/v{{version}}/{path}",
+        member=member,
+        spells=tuple(spells.items()),
+    )
+
+
+def _kubernetes_release(name: str) -> Release:
+    return Release(
+        asset=name, address=f"https://dl.k8s.io/release/v{{version}}/bin/{{os}}/{{arch}}/{name}"
+    )
+
+
 def _kubernetes(name: str) -> Program:
     return Program(
         name=name,
@@ -148,6 +170,7 @@ def _kubernetes(name: str) -> Program:
         link=_KUBERNETES_LINK,
         probe=Probe(arguments=("--version",), pattern=r"Kubernetes v(\S+)"),
         accepts=_SAME_MINOR,
+        release=_kubernetes_release(name),
     )
 
 
@@ -159,6 +182,12 @@ def _containerd(name: str, probe: Probe) -> Program:
         package=f"github.com/containerd/containerd/v2/cmd/{name}",
         probe=probe,
         accepts=versions.Range(at_least="2.2.0", below="3"),
+        # The other archive needs the libc of the machine that it was made on.
+        release=_github(
+            "containerd/containerd",
+            "containerd-static-{version}-{os}-{arch}.tar.gz",
+            f"bin/{name}",
+        ),
     )
 
 
@@ -171,6 +200,7 @@ def _buildkit(name: str) -> Program:
         link=(("github.com/moby/buildkit/version.Version", "v0.34.2"),),
         probe=Probe(arguments=("--version",), pattern=r" v(\d\S*)"),
         accepts=versions.Range(at_least="0.27.0", below="1"),
+        release=_github("moby/buildkit", "buildkit-v{version}.{os}-{arch}.tar.gz", f"bin/{name}"),
     )
 
 
@@ -184,6 +214,9 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         link=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", "v3.274.1"),),
         probe=Probe(arguments=("version",), pattern=r"^v(\S+)"),
         accepts=versions.Range(at_least="3.274.0", below="4"),
+        release=_github(
+            "pulumi/pulumi", "pulumi-v{version}-{os}-{arch}.tar.gz", "pulumi/pulumi", amd64="x64"
+        ),
     ),
     Program(
         name="pulumi-resource-kubernetes",
@@ -193,6 +226,11 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         # The engine asks for the plugin of exactly the version that the Python SDK has.
         link=(("github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version", "4.34.2"),),
         accepts=_exactly("4.34.2"),
+        release=_github(
+            "pulumi/pulumi-kubernetes",
+            "pulumi-resource-kubernetes-v{version}-{os}-{arch}.tar.gz",
+            "pulumi-resource-kubernetes",
+        ),
     ),
     _kubernetes("kube-apiserver"),
     _kubernetes("kube-controller-manager"),
@@ -208,6 +246,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         probe=Probe(arguments=("version", "--client"), pattern=r"v(\d+\.\d+\.[^\s\",]+)"),
         # kubectl promises one minor version either way; 1.35 is the oldest cluster.
         accepts=versions.Range(at_least="1.35.0", below="1.38.0"),
+        release=_kubernetes_release("kubectl"),
     ),
     _containerd("containerd", Probe(arguments=("--version",), pattern=r" v?(\d\S*)")),
     _containerd(
@@ -221,6 +260,11 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         package="go.etcd.io/etcd/server/v3",
         probe=Probe(arguments=("--version",), pattern=r"etcd Version: (\S+)"),
         accepts=versions.Range(at_least="3.6.0", below="3.8.0"),
+        release=_github(
+            "etcd-io/etcd",
+            "etcd-v{version}-{os}-{arch}.tar.gz",
+            "etcd-v{version}-{os}-{arch}/etcd",
+        ),
     ),
     Program(
         name="coredns",
@@ -229,6 +273,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         package="github.com/coredns/coredns",
         probe=Probe(arguments=("-version",), pattern=r"CoreDNS-(\S+)"),
         accepts=versions.Range(at_least="1.12.0", below="2"),
+        release=_github("coredns/coredns", "coredns_{version}_{os}_{arch}.tgz", "coredns"),
     ),
     _buildkit("buildkitd"),
     _buildkit("buildctl"),
@@ -240,6 +285,9 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         link=(("github.com/cloudnativelabs/kube-router/v2/pkg/version.Version", "v2.1.0"),),
         probe=Probe(arguments=("--version",), pattern=r"version v(\d\S*?),?\s"),
         accepts=_exactly("2.1.0"),
+        release=_github(
+            "cloudnativelabs/kube-router", "kube-router_{version}_{os}_{arch}.tar.gz", "kube-router"
+        ),
     ),
     Program(
         name="local-path-provisioner",
@@ -258,6 +306,7 @@ PROGRAMS: Final[tuple[Program, ...]] = (
         probe=Probe(arguments=("--version",), pattern=r"runc version (\S+)"),
         # 1.1 hides why a sandbox dies (its message names only the exit code).
         accepts=versions.Range(at_least="1.3.0", below="2"),
+        release=_github("opencontainers/runc", "runc.{arch}", None),
     ),
 )
 """Every program, in the order of the build: those of one module stand together."""

@@ -1,4 +1,4 @@
-"""`jr2 tools install` and `jr2 tools list`.
+"""`jr2 tools install`, `jr2 tools list` and `jr2 tools prune`.
 
 Source: design §7.
 """
@@ -15,6 +15,7 @@ from jr2.errors import Usage
 
 from .. import output
 from . import catalogue, lookup
+from .official import table as releases
 
 app = cyclopts.App(
     name="tools",
@@ -23,19 +24,24 @@ app = cyclopts.App(
 
 
 @app.command
-def install(*names: str) -> None:
+def install(*names: str, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> None:
     """Install the programs, all of them or those named.
 
-    Each is taken from PATH when its version will do, else from jr2's cache, else it is built from
-    its pinned Go module, which needs Go 1.26 or newer and 10 GB of free disk for a while.
+    Each is taken from PATH when its version will do, else from jr2's cache, else from the official
+    release where a sum of it is committed, else it is built from its pinned Go module, which needs
+    Go 1.26 or newer and 10 GB of free disk for a while.
 
     Parameters
     ----------
     names
         Programs as `jr2 tools list` names them.
+    json
+        Stream the steps as events.
     """
     from .install import Installer
 
+    if json:
+        output.current().stream_events()
     try:
         programs = catalogue.chosen(names)
     except KeyError as error:
@@ -58,12 +64,19 @@ def list_(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> 
         Print JSON.
     """
     found = [lookup.find(program) for program in catalogue.PROGRAMS]
+    sums, here = releases.committed_sums(), releases.this_platform()
     missing = {package.name for package in lookup.missing_packages()}
     out = output.current()
     if json:
         out.result(
             {
-                "programs": [as_json(item) for item in found],
+                "programs": [
+                    as_json(
+                        item,
+                        releases.choose(item.program.release, item.program.version, here, sums),
+                    )
+                    for item in found
+                ],
                 "packages": [
                     {"name": package.name, "installed": package.name not in missing}
                     for package in catalogue.PACKAGES
@@ -78,6 +91,33 @@ def list_(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> 
             out.line(f"{item.passed.path} {item.passed.reason}{said}", code="tools-passed")
     if missing:
         out.line(f"packages missing: {' '.join(sorted(missing))}", code="tools-packages-missing")
+
+
+@app.command
+def prune(
+    *,
+    all_: Annotated[bool, cyclopts.Parameter(name="--all", negative="")] = False,
+    json: Annotated[bool, cyclopts.Parameter(negative="")] = False,
+) -> None:
+    """Remove from jr2's cache what this jr2 does not use, and what interrupted work left.
+
+    Parameters
+    ----------
+    all_
+        Remove the programs that this jr2 uses too.
+    json
+        Print JSON.
+    """
+    from . import prune as pruning
+
+    cache = lookup.cache_folder()
+    decision = pruning.prune(cache, catalogue.PROGRAMS, everything=all_)
+    out = output.current()
+    if json:
+        out.result(pruning.as_json(decision))
+        return
+    for line in pruning.lines(decision):
+        out.line(line, code="tools-pruned")
 
 
 def table(found: Sequence[lookup.Found]) -> str:
@@ -98,7 +138,7 @@ def table(found: Sequence[lookup.Found]) -> str:
     )
 
 
-def as_json(found: lookup.Found) -> dict[str, Any]:
+def as_json(found: lookup.Found, offered: releases.Asset | releases.Skipped) -> dict[str, Any]:
     """One program of the list as JSON."""
     passed = found.passed
     return {
@@ -107,6 +147,9 @@ def as_json(found: lookup.Found) -> dict[str, Any]:
         "version": found.version,
         "path": None if found.path is None else str(found.path),
         "source": found.source,
+        "release": {"address": offered.address, "sha256": offered.sha256}
+        if isinstance(offered, releases.Asset)
+        else {"skipped": offered.reason},
         "passed": None
         if passed is None
         else {"path": str(passed.path), "version": passed.version, "reason": passed.reason},

@@ -19,12 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from jr2.errors import StepFailed
 from jr2_infra import processes
 
 from . import catalogue, versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FREE_BYTES: Final = 10 * 10**9
 """What the greatest of the module builds needs, with room to spare."""
@@ -33,6 +36,7 @@ _KEPT = ("HOME", "PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR")
 _KEPT_PREFIXES = ("GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "GOPRIVATE", "GOINSECURE")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 _ERROR_LINES = 30
+_PACKAGE = re.compile(r"[\w.~+-]+(?:/[\w.~+-]+)*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,8 @@ def usual_places() -> list[Path]:
 
 def committed(module: catalogue.Module) -> Traversable:
     """The folder of a module's committed files."""
+    if module.folder is not None:
+        return module.folder
     return importlib.resources.files(__package__) / "modules" / module.name
 
 
@@ -141,7 +147,7 @@ def environment(
 def build_command(go: Path, program: catalogue.Program, output: Path) -> list[str]:
     """The `go build` of one program."""
     link = " ".join(["-s", "-w", *(f"-X {symbol}={value}" for symbol, value in program.link)])
-    command = [str(go), "build", "-trimpath", "-buildvcs=false", "-ldflags", link]
+    command = [str(go), "build", "-v", "-trimpath", "-buildvcs=false", "-ldflags", link]
     if program.module.tags:
         command += ["-tags", ",".join(program.module.tags)]
     return [*command, "-o", str(output), program.package]
@@ -214,14 +220,29 @@ def prepare(module: catalogue.Module, go: Path, env: Mapping[str, str], source: 
 
 
 def build(
-    program: catalogue.Program, go: Path, env: Mapping[str, str], source: Path, output: Path
+    program: catalogue.Program,
+    go: Path,
+    env: Mapping[str, str],
+    source: Path,
+    output: Path,
+    *,
+    heard: Callable[[str], None] = lambda line: None,
 ) -> None:
     """Build one program into `output`.
+
+    Args:
+        program: the row of the table.
+        go: the program `go`.
+        env: the environment of `environment`.
+        source: the folder of `stage_module`.
+        output: the binary that is written.
+        heard: is given each line that `go` says, while it says it.
 
     Raises:
         StepFailed: the build failed; the text holds the last lines of `go`.
     """
-    done = processes.run_family(build_command(go, program, output), env=env, cwd=source)
+    command = build_command(go, program, output)
+    done = processes.run_family(command, env=env, cwd=source, heard=heard)
     if done.returncode != 0:
         raise StepFailed(
             f"`go build` of {program.name} {program.version} failed\n{last_lines(done)}"
@@ -244,12 +265,17 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(folder, onerror=allow)
 
 
+def is_package(line: str) -> bool:
+    """Tell whether a line of `go build -v` names a package that it compiles, and nothing else."""
+    return _PACKAGE.fullmatch(line.strip()) is not None
+
+
 def last_lines(done: processes.Finished) -> str:
-    """The end of what `go` said, without the lines about downloads."""
+    """The end of what `go` said, without the lines about its progress."""
     lines = [
         line
         for line in done.stderr.splitlines()
-        if line.strip() and not line.startswith("go: downloading ")
+        if line.strip() and not line.startswith("go: downloading ") and not is_package(line)
     ]
     return "\n".join(f"  {line}" for line in lines[-_ERROR_LINES:])
 

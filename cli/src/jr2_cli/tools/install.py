@@ -1,31 +1,30 @@
 """`jr2 tools install`: each program from the first of the sources that has it.
 
-The sources, in order: PATH with its version checked, our cache, and a build from the module with
-our `go.mod` and `go.sum`. What is built is written into the work folder first and then moved into
-the cache, on the same file system, so a program is there whole or not at all. One lock for the
-whole install: a second one waits, and then finds what the first one made. What a killed install
-left behind lies in the work folder, which the next one removes.
+The sources, in order: PATH with its version checked, our cache, the official release where a sum of
+it is committed, and a build from the module with our `go.mod` and `go.sum`. What is fetched or
+built is written into a work folder first and then moved into the cache, on the same file system,
+so a program is there whole or not at all. One lock for the whole install: a second one waits, and
+then finds what the first one made.
 
-Source: design §7.
+Whatever must be built for certain is looked at first: without a Go that is new enough, or without
+room on the disk, nothing is fetched.
+
+Source: design §7, ADR-0111.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jr2.errors import Jr2Error, StepFailed
 from jr2_infra.report import Reporter
 
-from . import catalogue, golang, lookup, packages
-
-_LOCK = ".lock"
-_WORK = ".work"
+from . import cache as cache_folder
+from . import catalogue, lookup, module_build, packages
+from .official import fetch, table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +35,13 @@ class Installer:
         environ: the environment that PATH, HOME and the settings of Go are read from.
         reporter: where the lines go.
         clock: seconds that only go up.
+        sums: the sums of the official releases.
     """
 
     environ: Mapping[str, str]
     reporter: Reporter
     clock: Callable[[], float] = time.monotonic
+    sums: table.Sums = field(default_factory=table.committed_sums)
 
     def install(self, programs: Sequence[catalogue.Program]) -> list[lookup.Found]:
         """Make every one of these programs present.
@@ -56,11 +57,10 @@ class Installer:
                 next command. What was installed before it stays.
         """
         cache = lookup.cache_folder(self.environ)
-        cache.mkdir(parents=True, exist_ok=True)
-        with self._locked(cache):
+        with cache_folder.locked(cache, self._waiting):
             missing = self._missing(programs)
             if missing:
-                self._build_all(missing, cache)
+                self._make(missing, cache)
         return [lookup.find(program, self.environ) for program in programs]
 
     def install_packages(self) -> None:
@@ -72,6 +72,10 @@ class Installer:
         """
         packages.install(lookup.missing_packages(), self.reporter)
 
+    def _waiting(self, process: int | None) -> None:
+        who = "" if process is None else f" (process {process})"
+        self.reporter.line(f"tools: another install is at work{who}, waiting", code="tools-wait")
+
     def _missing(self, programs: Sequence[catalogue.Program]) -> list[lookup.Found]:
         found = [lookup.find(program, self.environ) for program in programs]
         for item in found:
@@ -82,112 +86,58 @@ class Installer:
                 )
         return [item for item in found if item.path is None]
 
-    def _build_all(self, missing: Sequence[lookup.Found], cache: Path) -> None:
-        work = cache / _WORK
-        golang.remove_tree(work)
+    def _make(self, missing: Sequence[lookup.Found], cache: Path) -> None:
+        # Whoever holds the lock finds in the work folder only what an interrupted install left.
+        cache_folder.clear(cache, cache_folder.WORK)
+        offered = fetch.offers([item.program for item in missing], self.sums)
+        passed = {
+            offer.program.name: offer.asset.reason
+            for offer in offered
+            if isinstance(offer.asset, table.Skipped)
+        }
         try:
-            groups = golang.programs_by_module([item.program for item in missing])
-            go = golang.find_go(self.environ, golang.needed_go([module for module, _ in groups]))
-            self._check_room(cache)
-            standard = work / "standard" / "objects"
-            if len(groups) > 1:
-                text = f"tools: compiling the standard library of Go {go.version}"
-                self.reporter.line(text, code="tools-building")
-                self.reporter.progress(text)
-                golang.compile_standard_library(go.path, self.environ, work / "standard")
-            position = 0
-            for module, programs in groups:
-                self._build_module(
-                    module, programs, go.path, standard, cache, position, len(missing)
-                )
-                position += len(programs)
+            certain = [offer.program for offer in offered if offer.program.name in passed]
+            if certain:
+                module_build.check_machine(certain, cache, self.environ)
+            passed |= fetch.fetch_all(offered, cache, self.reporter, self.clock)
+            left = [item.program for item in missing if item.program.name in passed]
+            if left:
+                module_build.build_all(left, cache, self.environ, self.reporter, self.clock)
         except Jr2Error as error:
-            raise StepFailed(_failure(error, missing, cache, self.environ)) from error
+            raise StepFailed(_failure(error, missing, passed, cache)) from error
         finally:
             self.reporter.progress(None)
-            golang.remove_tree(work)
-
-    def _build_module(
-        self,
-        module: catalogue.Module,
-        programs: Sequence[catalogue.Program],
-        go: Path,
-        standard: Path,
-        cache: Path,
-        position: int,
-        total: int,
-    ) -> None:
-        work = cache / _WORK / module.name
-        source = golang.stage_module(module, work)
-        golang.share_standard_library(standard, work)
-        env = golang.environment(self.environ, work=work, module=module)
-        for program in programs:
-            position += 1
-            label = f"{program.name} v{program.version}"
-            self.reporter.line(
-                f"tools: building {label} ({position}/{total})", code="tools-building"
-            )
-            self.reporter.progress(f"tools: building {label} ({position}/{total})")
-            started = self.clock()
-            made = work / "made" / program.name
-            golang.prepare(module, go, env, source)
-            golang.build(program, go, env, source, made)
-            place_binary(made, lookup.cached_binary(program, cache))
-            self.reporter.line(
-                f"tools: {label} built in {self.clock() - started:.0f}s", code="tools-built"
-            )
-        golang.remove_tree(work)
-
-    def _check_room(self, cache: Path) -> None:
-        free = golang.free_bytes(cache)
-        if free < golang.FREE_BYTES:
-            raise StepFailed(
-                f"{cache} has {free / 1e9:.1f} GB free, and the build needs "
-                f"{golang.FREE_BYTES / 1e9:.0f} GB for a while — free some, or set XDG_CACHE_HOME "
-                "to a folder on a disk that has them"
-            )
-
-    @contextmanager
-    def _locked(self, cache: Path) -> Iterator[None]:
-        descriptor = os.open(cache / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.reporter.line("tools: another install is at work, waiting", code="tools-wait")
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-
-def place_binary(made: Path, target: Path) -> None:
-    """Move a finished binary to its place in the cache, whole or not at all.
-
-    Args:
-        made: the binary, on the same file system.
-        target: its place; an older file there is replaced.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    made.chmod(0o755)
-    with made.open("rb") as file:
-        os.fsync(file.fileno())
-    os.replace(made, target)
+            cache_folder.clear(cache, cache_folder.WORK)
 
 
 def _failure(
     error: Jr2Error,
     missing: Sequence[lookup.Found],
+    passed: Mapping[str, str],
     cache: Path,
-    environ: Mapping[str, str],
 ) -> str:
-    """Say what could not be had, what was tried in order, and what to type."""
+    """Say what could not be had, what was tried in order, and what to type.
+
+    Args:
+        error: what failed last.
+        missing: what was neither on PATH nor in the cache when the install began.
+        passed: why the official release of a program was not taken.
+        cache: the folder.
+    """
     left = [item for item in missing if not lookup.cached_binary(item.program, cache).exists()]
     names = " ".join(item.program.name for item in left)
     lines = [error.message, f"not installed: {names}", "tried, in order:"]
     on_path = [item.passed for item in left if item.passed is not None]
     lines += [f"  PATH: {item.path} {item.reason}" for item in on_path] or ["  PATH: none of them"]
     lines.append(f"  cache: not in {cache}")
+    reasons: dict[str, list[str]] = {}
+    for item in left:
+        reason = passed.get(item.program.name, "not asked yet")
+        reasons.setdefault(reason, []).append(item.program.name)
+    for reason, programs in reasons.items():
+        whose = "" if len(reasons) == 1 else f" ({', '.join(programs)})"
+        lines.append(f"  official release: {reason}{whose}")
     lines.append("  module build: failed as said above")
-    lines.append("then re-run `jr2 tools install`; what was built stays")
+    command = "jr2 tools install" + (f" {names}" if len(left) < 4 else "")
+    lines.append(f"then re-run `{command}`; what was installed stays")
     return "\n".join(lines)
