@@ -1,50 +1,85 @@
 """The definition of a statechart: frozen, ordered, built once; the kernel only reads it.
 
 A chart is a list of nodes in document order; node 0 is the root. Whatever refers to a node does so
-by its index, so that two charts never share a part. The names of the user's functions are not part
-of it, only the functions; the digest of a chart (`jr2.shape`) leaves them out.
+by its index, so that two charts never share a part, and the nodes below one are the indexes that
+follow it, up to `Chart.last`. The names of the user's functions are not part of it, only the
+functions; the digest of a chart (`jr2.shape`) leaves them out.
 
 The words of W3C SCXML hold: a transition has a source, an event, targets and a domain (the node
-below which it exits and enters); document order decides between two. A chart has atomic, compound
-and final nodes; `kind` is where a parallel or a history node will say what it is.
+below which it exits and enters); document order decides between two. A node is atomic, compound,
+parallel, final or history. A history node is never active: it stands for the states that were
+active when its parent was left.
 
-Events of the kernel have dotted names, which no event class can have: `done.state.<path>`,
-`done.task.<path>.<slot>`, `error.task.<path>.<slot>`, `after.<path>.<n>`.
+Events of the kernel have dotted names, which no event class of an author can have:
+`done.state.<path>`, `after.<path>.<n>`, and for each invocation `done.<kind>.<path>.<id>` and
+`error.<kind>.<path>.<id>`. The descriptor of a transition is the name of one event, or `*` for
+every event, or `<name>.*` for what begins with `<name>.`.
 
 Source: design §4.1, spec/authoring.md §2.14 (rules for the engine).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, Literal
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from .events import Event, Message
+from .events import Event
 from .run_data import Context, Start
 
 ROOT: Final = 0
 EVENTLESS: Final = ""
 """The event of a transition that is taken as soon as its guard allows it."""
+ANY_EVENT: Final = "*"
 
-Kind = Literal["atomic", "compound", "final"]
+Kind = Literal["atomic", "compound", "parallel", "final", "history"]
 Guard = Callable[[Any, Any], bool]
 """Context and what the event carries → whether the transition is taken."""
-Assign = Callable[[Any, Any], Context]
-"""Context and what the event carries → the new context."""
 Encode = Callable[[Any], JsonValue]
 Decode = Callable[[JsonValue], Any]
 
+InvocationKind = Literal["task", "effect", "turn", "sandbox", "child", "pool"]
+"""What a state can have running:
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+- `task`: an async function of the Machine, run in a process of the Assembly;
+- `effect`: an Effect, run by an Effector;
+- `turn`: a Turn of an Agent, run by a Harness; it ends by a pick, or with the event `agent.fault`;
+- `sandbox`: the Sandbox of a `workspace()`;
+- `child`: another Machine, which runs inside the same snapshot;
+- `pool`: one child Machine for each item that the context lists.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that happens with a transition, or when a state is entered or left.
+
+    `assign` returns the new context; `emit` a `Message` for watchers; `raise` an `Event` that the
+    same Machine hears before any from outside. The last two may return a tuple of them.
+    """
+
+    kind: Literal["assign", "emit", "raise"]
+    run: Callable[[Any, Any], Any]
+    """Takes the context and what the event carries."""
+
+
+class Raised(NamedTuple):
+    """An internal event by its name, for a `raise` whose event is no event class."""
+
+    name: str
+    data: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transition:
     """One transition; what its functions get second depends on its event.
 
-    That is the event itself, a task's output, a `TaskError`, the output of a final state, or
-    `None` for a timer and an eventless transition.
+    That is the event itself, an invocation's output, its `TaskError`, the output of a final state,
+    or `None` for a timer and an eventless transition.
     """
 
     source: int
@@ -54,25 +89,33 @@ class Transition:
     internal: bool = False
     """A compound source is not exited when every target is below it."""
     guard: Guard | None = None
-    assign: Assign | None = None
-    emit: Callable[[Any, Any], Message] | None = None
+    actions: tuple[Action, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Invocation:
-    """A task that runs while its state is active."""
+    """What runs while its state is active."""
 
     id: str
     """Unique within the state; part of the command's key."""
+    kind: InvocationKind = "task"
     slot: str
+    """The name of the task, Agent, Effect or child Machine in its Machine."""
     input: Callable[[Any], Any] | None
+    """Makes the input from the context; of a pool, a mapping from item id to input."""
     encode_input: Encode
     decode_output: Decode
     done: str
+    """The event when it has ended well; second comes the decoded output."""
     failed: str
+    """The event when it has ended badly; second comes a `TaskError`, of a Turn an `AgentFault`."""
+    actor: str = ""
+    """Of a child: its part of the actor path, which Gates and conversations are named by."""
+    picks: tuple[type[Event], ...] = ()
+    """Of a Turn: the events that an Agent may pick here (the state's derived set, in order)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Timer:
     """An event that comes once when its state has been active for `delay`."""
 
@@ -81,17 +124,17 @@ class Timer:
     delay: timedelta | Callable[[Any], timedelta]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gate:
     """An input from outside that is open while its state is active."""
 
-    gate: str | Callable[[Any], str]
-    """The address, unique among the open Gates of a run."""
+    gate: str | Callable[[Any], str] | None
+    """The address, unique among the open Gates of a run; `None`: the actor path and the state."""
     meta: Callable[[Any], Any] | None
     accepts: tuple[type[Event], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Node:
     """One state of the chart."""
 
@@ -101,15 +144,26 @@ class Node:
     """The keys from below the root; empty for the root."""
     parent: int | None
     children: tuple[int, ...] = ()
-    initial: int | None = None
+    """In document order; history nodes are among them."""
+    initial: tuple[int, ...] = ()
+    """Of a compound node: what is entered with it, one state but in translated charts.
+
+    Of a history node: what is entered when its parent was never left before.
+    """
+    initial_actions: tuple[Action, ...] = ()
+    """What happens when `initial` is entered for want of another target."""
+    deep: bool = False
+    """Of a history node: it remembers the innermost states, not the children of its parent."""
     transitions: tuple[Transition, ...] = ()
     """In document order, the eventless ones among them."""
+    entry: tuple[Action, ...] = ()
+    exit: tuple[Action, ...] = ()
     invocations: tuple[Invocation, ...] = ()
     timers: tuple[Timer, ...] = ()
     gate: Gate | None = None
     output: Callable[[Any], Any] | None = None
     """Of a final node: what the compound state above it, or the run, ends with."""
-    id: str = field(init=False, compare=False, repr=False)
+    id: str = field(init=False, repr=False)
     """The path joined with dots; empty for the root."""
 
     def __post_init__(self) -> None:
@@ -121,19 +175,23 @@ class Node:
         return self.path[-1] if self.path else ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """What a transition does to the configuration, as far as the chart alone decides it."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChildMachine:
+    """A Machine that states of another one invoke."""
 
-    domain: int | None
-    """Active nodes below it are exited; `None` for a transition without target."""
-    enters: tuple[int, ...]
-    """In entry order."""
+    chart: Chart
+    start: Callable[[Any], Start[Any]]
+    """Makes what the child's `start` gets from the input that its parent's mapper returned.
+
+    Raises `ValueError` for one that does not fit the child's door.
+    """
+    inline: bool = False
+    """It was given to `.invoke(…)` without a slot, so no `customize()` reaches it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Chart:
-    """A whole statechart with the types of its data."""
+    """A whole statechart with the types of its data; compared and hashed by identity."""
 
     id: str
     nodes: tuple[Node, ...]
@@ -141,32 +199,61 @@ class Chart:
     start: Callable[[Start[Any]], Context]
     encode_output: Encode | None = None
     """How the output of a final state below the root becomes JSON; `None`: the run has none."""
+    decode_output: Decode | None = None
+    """How a parent reads that output."""
     events: tuple[type[Event], ...] = ()
     """The Machine's vocabulary, in the order in which transitions name it."""
-    _by_id: dict[str, int] = field(init=False, compare=False, repr=False, default_factory=dict)
-    _found: dict[tuple[int, str], tuple[Transition, ...]] = field(
-        init=False, compare=False, repr=False, default_factory=dict
-    )
-    _plans: dict[int, Plan] = field(init=False, compare=False, repr=False, default_factory=dict)
+    children: Mapping[str, ChildMachine] = field(default_factory=lambda: MappingProxyType({}))
+    """By the slot of `child` and `pool` invocations; an inline one has a slot `inline:<id>`."""
+    above: tuple[tuple[int, ...], ...] = field(init=False, repr=False)
+    """For each node its proper ancestors, innermost first; the root is the last."""
+    last: tuple[int, ...] = field(init=False, repr=False)
+    """For each node the last index below it, or its own."""
+    histories: Mapping[int, tuple[int, ...]] = field(init=False, repr=False)
+    """For each node that has any, its history nodes."""
+    pools: tuple[int, ...] = field(init=False, repr=False)
+    """The nodes with `pool` invocations."""
+    memo: dict[Transition, Any] = field(init=False, repr=False)
+    """What the kernel has worked out of each transition; filled when it is asked."""
+    _by_id: dict[str, int] = field(init=False, repr=False)
+    _found: dict[tuple[int, str], tuple[Transition, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._by_id.update((node.id, node.index) for node in self.nodes)
+        last = list(range(len(self.nodes)))
+        above: list[tuple[int, ...]] = []
+        for node in self.nodes:
+            above.append(() if node.parent is None else (node.parent, *above[node.parent]))
+            for ancestor in above[-1]:
+                last[ancestor] = node.index
+        histories: dict[int, tuple[int, ...]] = {}
+        for node in self.nodes:
+            if node.kind == "history" and node.parent is not None:
+                histories[node.parent] = (*histories.get(node.parent, ()), node.index)
+        pools = tuple(
+            node.index
+            for node in self.nodes
+            if any(invocation.kind == "pool" for invocation in node.invocations)
+        )
+        worked_out: dict[str, Any] = {
+            "above": tuple(above),
+            "last": tuple(last),
+            "histories": histories,
+            "pools": pools,
+            "memo": {},
+            "_by_id": {node.id: node.index for node in self.nodes},
+            "_found": {},
+        }
+        for name, value in worked_out.items():
+            object.__setattr__(self, name, value)
 
     def find(self, node_id: str) -> Node | None:
         """Return the node with this dotted path, or `None`."""
         index = self._by_id.get(node_id)
         return None if index is None else self.nodes[index]
 
-    def ancestors(self, index: int) -> Iterator[int]:
-        """Yield the proper ancestors of a node, innermost first; the root is the last."""
-        parent = self.nodes[index].parent
-        while parent is not None:
-            yield parent
-            parent = self.nodes[parent].parent
-
     def is_below(self, index: int, above: int) -> bool:
         """Whether a node is a proper descendant of another."""
-        return above in self.ancestors(index)
+        return above < index <= self.last[above]
 
     def candidates(self, leaf: int, event: str) -> tuple[Transition, ...]:
         """Return what an event may take at an active leaf: innermost first, then document order."""
@@ -174,57 +261,22 @@ class Chart:
         if known is None:
             known = tuple(
                 transition
-                for index in (leaf, *self.ancestors(leaf))
+                for index in (leaf, *self.above[leaf])
                 for transition in self.nodes[index].transitions
-                if transition.event == event
+                if matches(transition.event, event)
             )
             # Event names that no transition has come from outside; they are not remembered.
             if known or event == EVENTLESS:
                 self._found[leaf, event] = known
         return known
 
-    def plan(self, transition: Transition) -> Plan:
-        """Return what a transition exits and enters."""
-        known = self._plans.get(id(transition))
-        if known is None:
-            known = self._plans[id(transition)] = self._make_plan(transition)
-        return known
 
-    def initial(self) -> Plan:
-        """Return what the start of a run enters."""
-        return Plan(domain=ROOT, enters=tuple(self._defaults(ROOT)))
-
-    def _make_plan(self, transition: Transition) -> Plan:
-        if not transition.targets:
-            return Plan(domain=None, enters=())
-        source = self.nodes[transition.source]
-        if (
-            transition.internal
-            and source.kind == "compound"
-            and all(self.is_below(target, source.index) for target in transition.targets)
-        ):
-            domain = source.index
-        else:
-            # The least common proper ancestor of the source and all targets. It is found, for the
-            # root is a proper ancestor of each; the root as a source is its own domain.
-            domain = next(
-                (
-                    above
-                    for above in self.ancestors(transition.source)
-                    if all(self.is_below(target, above) for target in transition.targets)
-                ),
-                ROOT,
-            )
-        enters = {
-            index
-            for target in transition.targets
-            for index in (target, *self.ancestors(target), *self._defaults(target))
-            if self.is_below(index, domain)
-        }
-        return Plan(domain=domain, enters=tuple(sorted(enters)))
-
-    def _defaults(self, index: int) -> Iterator[int]:
-        initial = self.nodes[index].initial
-        while initial is not None:
-            yield initial
-            initial = self.nodes[initial].initial
+def matches(descriptor: str, event: str) -> bool:
+    """Whether the event descriptor of a transition stands for an event."""
+    if descriptor == event:
+        return True
+    if event == EVENTLESS:
+        return False
+    return descriptor == ANY_EVENT or (
+        descriptor.endswith(".*") and event.startswith(descriptor[:-1])
+    )

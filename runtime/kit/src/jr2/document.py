@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from . import accepted, host_wire
-from .chart import Chart, Node, Transition
+from .chart import ROOT, Chart, Node, Transition
 from .events import Event, audience, description, event_name
-from .kernel import gate_id
+from .kernel.keys import ROOT_PLACE, Place, gate_key, inside
 from .snapshot import Snapshot
 
 
@@ -56,27 +56,67 @@ def view(chart: Chart, snapshot: Snapshot) -> host_wire.View:
         value=value(chart, snapshot),
         context=json.loads(snapshot.context_json),
         output=json.loads(snapshot.output_json),
+        children=_actors(chart, snapshot, ROOT_PLACE),
         fault=snapshot.fault,
-        gates=[
-            host_wire.OpenGate(
-                gate=opened.gate,
-                id=gate_id(chart.nodes[index], snapshot.entries[index]),
-                path=list(chart.nodes[index].path),
-                accepts=[accepted_event(event) for event in _accepts(chart.nodes[index])],
-                meta=json.loads(opened.meta),
-            )
-            for index, opened in snapshot.gates.items()
-        ],
+        gates=_gates(chart, snapshot, ROOT_PLACE) if snapshot.status == "active" else [],
     )
 
 
 def value(chart: Chart, snapshot: Snapshot) -> JsonValue:
-    """Return the active states: a name, or `{state: …}` around it; `{}` before the first one."""
-    shown: JsonValue = {}
-    for index in sorted(snapshot.entries, reverse=True):
-        key = chart.nodes[index].key
-        shown = {key: shown} if chart.nodes[index].children else key
+    """Return the active states: a name, or `{state: …}` around it; `{}` before the first one.
+
+    A parallel state has each of its regions in it.
+    """
+    return _value(chart, snapshot, ROOT)
+
+
+def _value(chart: Chart, snapshot: Snapshot, index: int) -> JsonValue:
+    shown: dict[str, JsonValue] = {}
+    for child in chart.nodes[index].children:
+        if child in snapshot.entries:
+            inner = chart.nodes[child]
+            if not inner.children and chart.nodes[index].kind != "parallel":
+                return inner.key
+            shown[inner.key] = _value(chart, snapshot, child)
     return shown
+
+
+def _gates(chart: Chart, snapshot: Snapshot, place: Place) -> list[host_wire.OpenGate]:
+    """Return the open Gates of a Machine, then those of its children."""
+    found = [
+        host_wire.OpenGate(
+            gate=opened.gate,
+            id=gate_key(place.prefix, chart.nodes[index], snapshot.entries[index]),
+            path=[*place.actors, *chart.nodes[index].path],
+            accepts=[accepted_event(event) for event in _accepts(chart.nodes[index])],
+            meta=json.loads(opened.meta),
+        )
+        for index, opened in snapshot.gates.items()
+    ]
+    for key, child in snapshot.children.items():
+        inner, within, _ = inside(chart, key, place)
+        found += _gates(inner, child, within)
+    return found
+
+
+def _actors(chart: Chart, snapshot: Snapshot, place: Place) -> list[JsonValue]:
+    """Return the child Machines that run, each with those that it runs itself."""
+    found: list[JsonValue] = []
+    for key, child in snapshot.children.items():
+        inner, within, slot = inside(chart, key, place)
+        found.append(
+            {
+                "id": within.actors[-1],
+                "path": list(within.actors),
+                "src": slot,
+                "machine": inner.id,
+                "status": child.status,
+                "value": value(inner, child),
+                "context": json.loads(child.context_json),
+                "children": _actors(inner, child, within),
+            }
+        )
+    return found
 
 
 def _accepts(node: Node) -> tuple[type[Event], ...]:
@@ -93,7 +133,7 @@ def _state(chart: Chart, node: Node) -> dict[str, Any]:
     }
     if node.gate is not None:
         told["gate"] = {
-            "id": node.gate.gate if isinstance(node.gate.gate, str) else None,
+            "id": node.id if node.gate.gate is None else _fixed(node.gate.gate),
             "accepts": [event_name(event) for event in node.gate.accepts],
         }
     if node.children:
@@ -102,8 +142,12 @@ def _state(chart: Chart, node: Node) -> dict[str, Any]:
     return told
 
 
+def _fixed(gate: object) -> str | None:
+    return gate if isinstance(gate, str) else None
+
+
 def _initial(chart: Chart, node: Node) -> str | None:
-    return None if node.initial is None else chart.nodes[node.initial].key
+    return chart.nodes[node.initial[0]].key if node.initial else None
 
 
 def _transitions(chart: Chart, node: Node) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from pydantic.errors import PydanticUserError
 
 from . import accepted
 from . import chart as charts
-from .chart import Chart, Gate, Invocation, Node, Timer, Transition
+from .chart import Action, Chart, Gate, Invocation, Node, Timer, Transition
 from .errors import BuildRefused
 from .events import NAME, Event, audience, event_name
 from .tasks import Task
@@ -34,7 +34,7 @@ class TransitionDraft:
     target: StateDraft | None
     internal: bool = False
     guard: charts.Guard | None = None
-    assign: charts.Assign | None = None
+    assign: Callable[[Any, Any], Any] | None = None
     emit: Callable[[Any, Any], Any] | None = None
 
 
@@ -260,13 +260,24 @@ def _state_done(draft: StateDraft) -> str:
     return f"done.state.{draft.id}"
 
 
+def _actions(
+    assign: Callable[[Any, Any], Any] | None, emit: Callable[[Any, Any], Any] | None
+) -> tuple[Action, ...]:
+    found: list[Action] = []
+    if assign is not None:
+        found.append(Action("assign", assign))
+    if emit is not None:
+        found.append(Action("emit", emit))
+    return tuple(found)
+
+
 def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
     index = order[draft]
     gate = None
     if draft.gate is not None:
         accepts = _external(draft) if draft.gate.accepts is None else draft.gate.accepts
-        gate = Gate(gate=_address(draft), meta=draft.gate.meta, accepts=accepts)
-    initial = next((order[child] for child in draft.children if child.initial), None)
+        gate = Gate(gate=draft.gate.gate, meta=draft.gate.meta, accepts=accepts)
+    initial = tuple(order[child] for child in draft.children if child.initial)
     return Node(
         index=index,
         kind="final" if draft.final else "compound" if draft.children else "atomic",
@@ -281,8 +292,7 @@ def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
                 targets=() if one.target is None else (order[one.target],),
                 internal=one.internal,
                 guard=one.guard,
-                assign=one.assign,
-                emit=one.emit,
+                actions=_actions(one.assign, one.emit),
             )
             for one in draft.transitions
         ),

@@ -17,11 +17,14 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from .errors import BuildRefused
 
-Audience = Literal["agent", "external", "any"]
-"""Who may send an event: only an Agent's pick, only a Gate, or both."""
+Audience = Literal["agent", "external", "any", "jr2"]
+"""Who may send an event: only an Agent's pick, only a Gate, both, or only jr2 itself."""
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What an event, a state, a task and a Machine may be called (a full match)."""
+
+_MECHANISM: Final = re.compile(r"[a-z0-9]+\.[a-z]+")
+"""What an event of jr2 itself is called: no event class of an author can have such a name."""
 
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -38,11 +41,12 @@ class _Named(BaseModel):
 
     __jr2_name__: ClassVar[str] = ""
     __jr2_kind__: ClassVar[str] = "name"
+    __jr2_rule__: ClassVar[re.Pattern[str]] = NAME
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
         chosen = snake_case(cls.__name__) if name is None else name
-        if not NAME.fullmatch(chosen):
+        if not cls.__jr2_rule__.fullmatch(chosen):
             raise BuildRefused(
                 f"{cls.__jr2_kind__} class {cls.__qualname__} has the name {chosen!r}: a name has "
                 f"letters, digits, _ and - only"
@@ -89,6 +93,27 @@ class ExternalEvent(Event):
     """An event that only a Gate takes: no Agent is offered it."""
 
     __jr2_audience__: ClassVar[Audience] = "external"
+
+
+class _MechanismEvent(Event, name="jr2.event"):
+    """An event that jr2 sends into a Machine; no Gate accepts it and no Agent is offered it."""
+
+    __jr2_audience__: ClassVar[Audience] = "jr2"
+    __jr2_rule__: ClassVar[re.Pattern[str]] = _MECHANISM
+
+
+class AgentFault(_MechanismEvent, name="agent.fault"):
+    """The end of a Turn that jr2 could not save; it is heard by the state that asked for it."""
+
+    instance_id: str
+    """The conversation that the Turn was part of."""
+    reason: str
+
+
+class WorkspaceLost(_MechanismEvent, name="workspace.lost"):
+    """The pod of the Workspace is gone, and with it what was not pushed."""
+
+    reason: str = ""
 
 
 class Message(_Named):

@@ -48,7 +48,7 @@ class GateEvent(_Closed):
 
 
 class TaskDone(_Closed):
-    """The task of an invocation returned."""
+    """The task, the Effect or the Sandbox of an invocation ended well."""
 
     kind: Literal["task_done"] = "task_done"
     key: str
@@ -56,7 +56,7 @@ class TaskDone(_Closed):
 
 
 class TaskFailed(_Closed):
-    """The task of an invocation raised."""
+    """The task, the Effect or the Sandbox of an invocation ended badly."""
 
     kind: Literal["task_failed"] = "task_failed"
     key: str
@@ -70,7 +70,36 @@ class TimerFired(_Closed):
     key: str
 
 
-StepEvent = Annotated[GateEvent | TaskDone | TaskFailed | TimerFired, Field(discriminator="kind")]
+class PickEvent(_Closed):
+    """An Agent picked an event of its Menu; it is heard by the state that asked for the Turn."""
+
+    kind: Literal["pick"] = "pick"
+    key: str
+    """Of the `start_turn` command."""
+    name: str
+    payload: dict[str, JsonValue]
+
+
+class TurnFaulted(_Closed):
+    """A Turn is over and jr2 could not save it."""
+
+    kind: Literal["turn_faulted"] = "turn_faulted"
+    key: str
+    instance_id: str
+    reason: str
+
+
+class TurnEnded(_Closed):
+    """A Turn without a Menu is over; the state waits on for what moves it."""
+
+    kind: Literal["turn_ended"] = "turn_ended"
+    key: str
+
+
+StepEvent = Annotated[
+    GateEvent | TaskDone | TaskFailed | TimerFired | PickEvent | TurnFaulted | TurnEnded,
+    Field(discriminator="kind"),
+]
 
 
 # --- commands that a step gives -----------------------------------------------------------------
@@ -80,7 +109,7 @@ class StartTask(_Closed):
     kind: Literal["start_task"] = "start_task"
     key: str
     machine: list[str]
-    """The slots from the root Machine to the one that owns the task; empty for the root."""
+    """The slots from the root Machine to the one that the slot belongs to; empty for the root."""
     slot: str
     input: JsonValue = None
 
@@ -89,6 +118,63 @@ class StopTask(_Closed):
     """The state that invoked the task was left."""
 
     kind: Literal["stop_task"] = "stop_task"
+    key: str
+
+
+class StartTurn(_Closed):
+    """Have the Agent of `slot` take a Turn."""
+
+    kind: Literal["start_turn"] = "start_turn"
+    key: str
+    machine: list[str]
+    slot: str
+    actor: list[str]
+    """The actor path of its Machine, root excluded; a conversation is named by it."""
+    input: JsonValue = None
+    picks: list[str]
+    """The events that the state takes from this Agent, before guards."""
+
+
+class StopTurn(_Closed):
+    """The state that asked for the Turn was left, for whatever reason: the Turn is over."""
+
+    kind: Literal["stop_turn"] = "stop_turn"
+    key: str
+
+
+class RunEffect(_Closed):
+    """Run the Effect of `slot`; the key makes a repeat after a crash the same Effect."""
+
+    kind: Literal["run_effect"] = "run_effect"
+    key: str
+    machine: list[str]
+    slot: str
+    actor: list[str]
+    input: JsonValue = None
+
+
+class StopEffect(_Closed):
+    """The state that runs the Effect was left; its result is not wanted any more."""
+
+    kind: Literal["stop_effect"] = "stop_effect"
+    key: str
+
+
+class StartSandbox(_Closed):
+    """Have the Sandbox of a `workspace()` made and hold it until `stop_sandbox`."""
+
+    kind: Literal["start_sandbox"] = "start_sandbox"
+    key: str
+    machine: list[str]
+    slot: str
+    actor: list[str]
+    input: JsonValue = None
+
+
+class StopSandbox(_Closed):
+    """The Workspace is over."""
+
+    kind: Literal["stop_sandbox"] = "stop_sandbox"
     key: str
 
 
@@ -116,8 +202,31 @@ class Emit(_Closed):
 
 
 Command = Annotated[
-    StartTask | StopTask | ArmTimer | DisarmTimer | Emit, Field(discriminator="kind")
+    StartTask
+    | StopTask
+    | StartTurn
+    | StopTurn
+    | RunEffect
+    | StopEffect
+    | StartSandbox
+    | StopSandbox
+    | ArmTimer
+    | DisarmTimer
+    | Emit,
+    Field(discriminator="kind"),
 ]
+
+
+class PickReceipt(_Closed):
+    """What became of a pick."""
+
+    event: str
+    moved: bool
+    """Whether a transition took it; `False` when each guard refused."""
+    turn_complete: bool
+    """The state that asked for the Turn was left, so the Turn is over."""
+    allowed: list[str]
+    """What may be picked now, after the delivery; empty when the Turn is over."""
 
 
 class OpenGate(_Closed):
@@ -134,7 +243,7 @@ class OpenGate(_Closed):
 class View(_Closed):
     """What is shown of a run after a step; stored beside the snapshot, never read back in."""
 
-    status: Literal["active", "done", "error"]
+    status: Literal["active", "done", "error", "cancelled"]
     value: JsonValue
     context: JsonValue = None
     output: JsonValue = None
@@ -189,6 +298,8 @@ class Stepped(_Closed):
     id: int
     view: View
     commands: list[Command]
+    receipt: PickReceipt | None = None
+    """Of a `pick` event."""
 
 
 class Refused(_Closed):

@@ -34,7 +34,7 @@ def _shape(chart: Chart, node: Node) -> dict[str, Any]:
         "id": node.id,
         "key": node.key,
         "type": node.kind,
-        "initial": None if node.initial is None else chart.nodes[node.initial].key,
+        "initial": [chart.nodes[one].id for one in node.initial],
         "invokes": sorted(invokes, key=lambda one: (one["src"], one["id"])),
         "on": sorted(_line(chart, transition) for transition in node.transitions),
         "states": sorted(

@@ -1,9 +1,9 @@
 """The whole state of a run between two steps: small, frozen, and JSON by construction.
 
 A snapshot holds the active states with the number of each entry, and the context. What is live
-(tasks, timers, Gates) is not listed: it is what the chart says about the active states, less what
-has ended. So a snapshot cannot disagree with itself, and a key names the entry that it belongs to:
-`<state path>#<entry number>:<what>`.
+(tasks, Turns, timers, Gates) is not listed: it is what the chart says about the active states, less
+what has ended. So a snapshot cannot disagree with itself, and a key names the entry that it belongs
+to (`jr2.kernel.keys`). Child Machines are snapshots within it, each under its key.
 
 The context is kept as the JSON text that was written, beside the object that was read back from
 exactly that text.
@@ -23,9 +23,9 @@ from pydantic import ValidationError
 from .chart import Chart
 from .run_data import Context
 
-VERSION: Final = 1
+VERSION: Final = 2
 _encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-Status = Literal["active", "done", "error"]
+Status = Literal["active", "done", "error", "cancelled"]
 
 
 class SnapshotError(Exception):
@@ -55,8 +55,12 @@ class Snapshot:
     count: int
     """How many entries the run has made; it only grows, so no key comes twice."""
     ended: frozenset[str] = frozenset()
-    """Keys of tasks that ended and timers that fired while their state is still active."""
+    """Keys of what ended, and of timers that fired, while their state is still active."""
     gates: Mapping[int, OpenGate] = field(default_factory=dict)
+    history: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """History node → the states that were active when its parent was left last."""
+    children: Mapping[str, Snapshot] = field(default_factory=dict)
+    """Child Machines that run, by the key of the invocation, in the order of their starts."""
     context_json: str = "null"
     context: Context | None = field(default=None, compare=False, repr=False)
     """`None` only when the start itself failed."""
@@ -65,6 +69,9 @@ class Snapshot:
 
     def to_json(self, chart: Chart) -> bytes:
         """Return the snapshot as one JSON object in UTF-8; equal snapshots give equal bytes."""
+        return self._text(chart).encode()
+
+    def _text(self, chart: Chart) -> str:
         head: dict[str, Any] = {
             "v": VERSION,
             "machine": self.machine,
@@ -80,11 +87,38 @@ class Snapshot:
                 chart.nodes[node].id: [gate.gate, json.loads(gate.meta)]
                 for node, gate in self.gates.items()
             }
+        if self.history:
+            head["history"] = {
+                chart.nodes[node].id: [chart.nodes[one].id for one in remembered]
+                for node, remembered in sorted(self.history.items())
+            }
         if self.output_json != "null":
             head["output"] = json.loads(self.output_json)
         if self.fault is not None:
             head["fault"] = self.fault
-        return f'{json_text(head)[:-1]},"context":{self.context_json}}}'.encode()
+        text = json_text(head)[:-1]
+        if self.children:
+            inner = (
+                f"{json_text(key)}:{child._text(child_chart(chart, key))}"
+                for key, child in self.children.items()
+            )
+            text += f',"children":{{{",".join(inner)}}}'
+        return f'{text},"context":{self.context_json}}}'
+
+
+def child_chart(chart: Chart, key: str) -> Chart:
+    """Return the chart of the child Machine with a key.
+
+    Raises:
+        SnapshotError: the chart has no such invocation.
+    """
+    at, _, rest = key.partition("#")
+    _, _, name = rest.partition(":")[2].partition(".")
+    node = chart.find(at)
+    for invocation in () if node is None else node.invocations:
+        if invocation.id == name.partition("@")[0] and invocation.slot in chart.children:
+            return chart.children[invocation.slot].chart
+    raise SnapshotError(f"machine {chart.id!r} invokes nothing with the key {key!r}")
 
 
 def from_json(chart: Chart, data: bytes) -> Snapshot:
@@ -95,30 +129,44 @@ def from_json(chart: Chart, data: bytes) -> Snapshot:
             the chart does not have, or its context does not fit.
     """
     try:
-        raw = json.loads(data)
-        if raw["v"] != VERSION:
-            raise SnapshotError(f"a snapshot of version {raw['v']!r}: this is version {VERSION}")
-        if raw["machine"] != chart.id:
-            raise SnapshotError(f"a snapshot of machine {raw['machine']!r}, not of {chart.id!r}")
-        context_json = json_text(raw["context"])
-        return Snapshot(
-            machine=chart.id,
-            run_id=raw["run"],
-            status=raw["status"],
-            entries={_index(chart, at): int(entry) for at, entry in raw["at"].items()},
-            count=int(raw["count"]),
-            ended=frozenset(raw.get("ended", ())),
-            gates={
-                _index(chart, at): OpenGate(gate, json_text(meta))
-                for at, (gate, meta) in raw.get("gates", {}).items()
-            },
-            context_json=context_json,
-            context=None if raw["context"] is None else read_context(chart, context_json),
-            output_json=json_text(raw.get("output")),
-            fault=raw.get("fault"),
-        )
+        return _read(chart, json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError, ValidationError) as bad:
         raise SnapshotError(f"no snapshot of machine {chart.id!r}: {type(bad).__name__}") from bad
+
+
+def _read(chart: Chart, raw: Any) -> Snapshot:
+    if raw["v"] != VERSION:
+        raise SnapshotError(f"a snapshot of version {raw['v']!r}: this is version {VERSION}")
+    if raw["machine"] != chart.id:
+        raise SnapshotError(f"a snapshot of machine {raw['machine']!r}, not of {chart.id!r}")
+    context_json, context = "null", None
+    if raw["context"] is not None:
+        context = read_context(chart, json_text(raw["context"]))
+        context_json = write_context(context)
+    return Snapshot(
+        machine=chart.id,
+        run_id=raw["run"],
+        status=raw["status"],
+        entries={_index(chart, at): int(entry) for at, entry in raw["at"].items()},
+        count=int(raw["count"]),
+        ended=frozenset(raw.get("ended", ())),
+        gates={
+            _index(chart, at): OpenGate(gate, json_text(meta))
+            for at, (gate, meta) in raw.get("gates", {}).items()
+        },
+        history={
+            _index(chart, at): tuple(_index(chart, one) for one in remembered)
+            for at, remembered in raw.get("history", {}).items()
+        },
+        children={
+            key: _read(child_chart(chart, key), child)
+            for key, child in raw.get("children", {}).items()
+        },
+        context_json=context_json,
+        context=context,
+        output_json=json_text(raw.get("output")),
+        fault=raw.get("fault"),
+    )
 
 
 def json_text(value: Any) -> str:
@@ -136,8 +184,12 @@ def json_text(value: Any) -> str:
 
 
 def write_context(context: Context) -> str:
-    """Return a context as JSON text, as it stands in a snapshot."""
-    return json_text(context.model_dump(mode="json", warnings=False))
+    """Return a context as JSON text, as it stands in a snapshot.
+
+    Raises:
+        ValueError: it has no JSON form, or one that is no valid UTF-8.
+    """
+    return context.model_dump_json(warnings=False)
 
 
 def read_context(chart: Chart, text: str) -> Context:

@@ -32,6 +32,23 @@ class TaskError:
     """`<exception>: <text>` of what the task raised."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemDone(Generic[Result]):
+    """What `.done` of a pool gets."""
+
+    item: str
+    """The id of the item."""
+    output: Result
+    """What its Machine ended with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemError(TaskError):
+    """What `.failed` of a pool gets: why the Machine of an item did not end well."""
+
+    item: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Task(Generic[In, Result]):
     """The handle of a task, made by `Machine.task`; it is given to `State.run`."""

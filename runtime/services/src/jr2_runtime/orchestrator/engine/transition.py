@@ -19,7 +19,12 @@ from ..store.runs import Changes
 _LONGEST_KEY: Final = 512
 _MOST_COMMANDS: Final = 10_000
 _LONGEST_DELAY: Final = 10 * 365 * 24 * 3600.0
-_STATUS: Final[dict[str, Live | Settled]] = {"active": "live", "done": "done", "error": "error"}
+_STATUS: Final[dict[str, Live | Settled]] = {
+    "active": "live",
+    "done": "done",
+    "error": "error",
+    "cancelled": "cancelled",
+}
 
 
 class Unfit(Exception):
@@ -78,6 +83,9 @@ def _after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -
     emitted: list[str] = []
     for command in reply.commands:
         match command:
+            case host_wire.StartTurn() | host_wire.RunEffect() | host_wire.StartSandbox():
+                # The run ends as it stood before the step, so nothing of it is started or armed.
+                return fault(run, not_yet(command))
             case host_wire.StartTask():
                 started[_key(command.key)] = _task(run, command)
             case host_wire.StopTask():
@@ -107,6 +115,18 @@ def _after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -
         ),
         emitted=tuple(emitted),
     )
+
+
+def not_yet(command: host_wire.StartTurn | host_wire.RunEffect | host_wire.StartSandbox) -> str:
+    """Return why a run cannot go on: the pods for what it starts do not exist yet."""
+    what = {
+        "start_turn": (f'Agent "{command.slot}"', "Turns"),
+        "run_effect": (f'Effect "{command.slot}"', "Effects"),
+        "start_sandbox": (f'Workspace "{command.slot}"', "Sandboxes"),
+    }
+    part, runs = what[command.kind]
+    state = command.key.rpartition("/")[2].partition("#")[0]
+    return f'{part} in state "{state}": this version of jr2 runs no {runs} yet'
 
 
 def _key(key: str) -> str:
