@@ -108,6 +108,7 @@ class Pod:
         }
         for file, token in digests.items():
             (folder / "values" / file).write_text(hashlib.sha256(token.encode()).hexdigest())
+        (folder / "values" / names.FILE_SIGNING_KEY).write_text(secrets.token_urlsafe(32))
         packages = Path(pydantic_folder()).parent
         for name in (*KIT_CLOSURE, *KIT_MODULES):
             (folder / "kit" / name).symlink_to(packages / name)

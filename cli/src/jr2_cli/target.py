@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -85,11 +85,19 @@ class Link:
         url: the address, when one was given.
         token: the Instance token.
         cluster: the Instance in a cluster, when no address was given.
+        signing_key: the Instance's, when a token is sent through a forward: the Orchestrator proves
+            itself with it first.
     """
 
     def __init__(
-        self, *, url: str | None, token: str | None, cluster: ClusterTarget | None = None
+        self,
+        *,
+        url: str | None,
+        token: str | None,
+        cluster: ClusterTarget | None = None,
+        signing_key: str | None = None,
     ) -> None:
+        self._signing_key = signing_key
         self._url = url
         self._token = token
         self._cluster = cluster
@@ -129,8 +137,17 @@ class Link:
             return self._url
         assert self._cluster is not None
         self._forward = way.open_to(self._cluster)
-        way.wait_until_it_answers(self._cluster, self._forward)
+        way.wait_until_it_answers(self._cluster, self._forward, self._signing_key)
         return self._forward.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """What a command needs of the Secret `jr2-instance`; never shown."""
+
+    token: str = field(repr=False)
+    signing_key: str | None = field(repr=False)
+    """`None` when it cannot be read, and the token came from elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +216,8 @@ class ClusterTarget:
             f"  see: kubectl --context={self.context.name} -n {self.namespace} get pods"
         )
 
-    def token(self) -> str:
-        """Read the Instance token from the Secret `jr2-instance`.
+    def values(self) -> Values:
+        """Read the Instance token and the signing key from the Secret `jr2-instance`.
 
         Raises:
             NotDeployed: there is no such Secret.
@@ -214,11 +231,17 @@ class ClusterTarget:
                 f"not deployed here — {described(self)} holds no Secret "
                 f"{names.INSTANCE_SECRET}; run `jr2 up`"
             )
-        encoded = (secret.get("data") or {}).get(names.KEY_INSTANCE_TOKEN)
+        return Values(
+            token=self._value(secret, names.KEY_INSTANCE_TOKEN),
+            signing_key=self._value(secret, names.KEY_SIGNING_KEY),
+        )
+
+    def _value(self, secret: dict[str, Any], key: str) -> str:
+        encoded = (secret.get("data") or {}).get(key)
         if not isinstance(encoded, str):
             raise errors.StepFailed(
                 f"Secret {names.INSTANCE_SECRET} in namespace {self.namespace} holds no key "
-                f"{names.KEY_INSTANCE_TOKEN} — run `jr2 up`"
+                f"{key} — run `jr2 up`"
             )
         return base64.b64decode(encoded).decode("ascii")
 
@@ -268,11 +291,38 @@ def connect(target: Target, out: Output) -> Iterator[Link]:
     else:
         cluster = in_cluster(target)
         out.line(f"→ {described(cluster)}", code="target")
-        link = Link(url=None, token=token or cluster.token(), cluster=cluster)
+        values = _values(cluster, token, out)
+        link = Link(url=None, token=values.token, cluster=cluster, signing_key=values.signing_key)
     try:
         yield link
     finally:
         link.drop()
+
+
+def _values(cluster: ClusterTarget, token: str | None, out: Output) -> Values:
+    """Return the token and the key that the Orchestrator proves itself with.
+
+    Who gave a token may lack the right to read the key: then nothing can be proved, and that is
+    said before the token is sent.
+
+    Args:
+        cluster: the Instance.
+        token: the one of the environment.
+        out: where it is said.
+
+    Raises:
+        StepFailed: no token was given, and the Secret does not give one.
+    """
+    if token is None:
+        return cluster.values()
+    try:
+        return Values(token=token, signing_key=cluster.values().signing_key)
+    except errors.StepFailed:
+        out.warning(
+            f"the key that proves the Orchestrator cannot be read from Secret "
+            f"{names.INSTANCE_SECRET} — the token of {names.ENV_TOKEN} is sent unproved"
+        )
+        return Values(token=token, signing_key=None)
 
 
 def in_cluster(target: Target) -> ClusterTarget:

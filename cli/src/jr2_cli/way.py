@@ -47,10 +47,18 @@ def open_to(cluster: ClusterTarget) -> PortForward:
         raise explained(cluster, failure) from failure
 
 
-def wait_until_it_answers(cluster: ClusterTarget, forward: PortForward) -> None:
+def wait_until_it_answers(
+    cluster: ClusterTarget, forward: PortForward, signing_key: str | None
+) -> None:
     """Wait until the Orchestrator answers; after an error of kubectl this is not for long.
 
+    Args:
+        cluster: the Instance.
+        forward: the open forward to it.
+        signing_key: what the answer must be signed with; `None` when no token is sent.
+
     Raises:
+        NotTheInstance: something else answers through the port.
         NotDeployed: the Instance is not there, or is being deleted.
         ForwardFailed: kubectl ended or said an error, or nothing answered in time.
     """
@@ -58,7 +66,7 @@ def wait_until_it_answers(cluster: ClusterTarget, forward: PortForward) -> None:
 
     for within in _ANSWER_SECONDS:
         try:
-            forward.wait_until_it_answers(within)
+            forward.wait_until_it_answers(within, signing_key=signing_key)
             return
         except ForwardFailed as failure:
             why = explained(cluster, failure)

@@ -30,21 +30,23 @@ def environment(kubeconfig: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def forward(kubectl: Path, kubeconfig: Path, namespace: str) -> Iterator[str]:
-    """Open a port-forward to the Orchestrator's Service and give its address, once it answers.
+def forward(kubectl: Path, kubeconfig: Path, namespace: str, *, signing_key: str) -> Iterator[str]:
+    """Open a port-forward to the Orchestrator's Service and give its address, once it is that.
 
     Args:
         kubectl: the program.
         kubeconfig: a file with one context.
         namespace: the Instance's namespace.
+        signing_key: the Instance's, with which the Orchestrator proves itself.
 
     Raises:
         ForwardFailed: kubectl ended, or nothing answered through its port in time.
+        NotTheInstance: something else answered.
     """
     with PortForward(
         kubectl, context=None, namespace=namespace, env=environment(kubeconfig)
     ) as opened:
-        opened.wait_until_it_answers()
+        opened.wait_until_it_answers(signing_key=signing_key)
         yield opened.url
 
 

@@ -3,21 +3,24 @@
 kubectl binds an ephemeral port of 127.0.0.1 itself and says which, so no other program can take
 the port between. Both of its pipes are read to their ends, since a kubectl whose pipe is full stands
 still, and its last words are kept for an error. kubectl announces the port before anything behind it
-answers, so whoever is about to send waits for an answer first.
+answers, so whoever is about to send waits for an answer first. Whoever is about to send a token has
+the answer prove that it comes from the Instance: a port that kubectl let go may be another program's.
 
 Source: spec/converge.md §2.3, design §5.7 and §6.3.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jr2 import errors, names
+from jr2 import errors, names, signed
 
 from . import processes
 
@@ -34,6 +37,19 @@ _ANNOUNCED = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ->")
 
 class ForwardFailed(errors.StepFailed):
     """kubectl could not forward the port; its own words are in the message."""
+
+
+class NotTheInstance(errors.StepFailed):
+    """What answers through the port is not the Instance's Orchestrator."""
+
+
+def _proves(content: bytes, signing_key: str, nonce: str) -> bool:
+    try:
+        given = json.loads(content).get("proof")
+        key = signed.read_key(signing_key)
+    except (ValueError, AttributeError):
+        return False
+    return isinstance(given, str) and signed.is_proof(key, nonce, given)
 
 
 class PortForward:
@@ -110,24 +126,36 @@ class PortForward:
             what = "it ended"
         return ForwardFailed(self._failure(what))
 
-    def wait_until_it_answers(self, within: float = ANSWER_WITHIN) -> None:
-        """Wait until the Orchestrator answers through the port, whatever it says.
+    def wait_until_it_answers(
+        self, within: float = ANSWER_WITHIN, *, signing_key: str | None = None
+    ) -> None:
+        """Wait until the Orchestrator answers through the port.
 
         Args:
             within: seconds.
+            signing_key: of the Instance; the answer must sign a nonce with it. `None` takes any
+                answer, for whoever sends no token.
 
         Raises:
             ForwardFailed: kubectl ended, or nothing answered in time.
+            NotTheInstance: something else answered.
         """
         import httpx2
 
         until = time.monotonic() + within
+        nonce = secrets.token_urlsafe(32)
         # No token is sent before something answers, and no proxy is for 127.0.0.1.
         with httpx2.Client(base_url=self.url, timeout=within, trust_env=False) as client:
             while True:
                 try:
-                    client.get("/healthz")
-                    return
+                    answer = client.get("/healthz", headers={names.HEADER_NONCE: nonce})
+                    if signing_key is None or _proves(answer.content, signing_key, nonce):
+                        return
+                    raise NotTheInstance(
+                        f"what answers for {self._where} does not prove that it is the Instance's "
+                        "Orchestrator, so no token was sent — is it of an older jr2? Then run "
+                        "`jr2 up`"
+                    )
                 except httpx2.HTTPError as error:
                     if not self.alive or time.monotonic() > until:
                         raise self.failed(str(error) or type(error).__name__) from error

@@ -22,7 +22,7 @@ from unittest import mock
 
 import pytest
 
-from jr2 import names, wire
+from jr2 import names, signed, wire
 from jr2_cli import main
 
 _LIMIT = 60.0
@@ -115,6 +115,7 @@ Frame = tuple[str, object]
 RUN = "3f2a9c1e-7b44-4d0a-9a51-0c2f8d7e6b10"
 OTHER_RUN = "3f2a0000-7b44-4d0a-9a51-0c2f8d7e6b11"
 TOKEN = "CANARY-instance-token"
+SIGNING_KEY = "CANARYsigningkeyCANARYsigningkeyCANARYsigni"
 HASH = "87cddbde1271" + "0" * 52
 NAMESPACE = "/api/v1/namespaces/my-instance"
 DEPLOYMENT = "/apis/apps/v1/namespaces/my-instance/deployments/jr2-orchestrator"
@@ -155,6 +156,8 @@ class FarOrchestrator:
         self.tokens: list[str | None] = []
         self.keys: list[str | None] = []
         """The `Idempotency-Key` of each write."""
+        self.signing_key: str | None = SIGNING_KEY
+        """What a nonce is signed with; `None` signs none, as an older Orchestrator."""
         self.lost = 0
         """How many of the next writes are taken without an answer."""
         self.objects: dict[str, dict[str, Any]] = {}
@@ -186,7 +189,12 @@ class FarOrchestrator:
         path, _, query = request.path.partition("?")
         self.asked.append(("GET", request.path, None))
         if path == "/healthz":
-            self._send(request, 200, self.health.model_dump(mode="json", by_alias=True))
+            health = self.health
+            nonce = request.headers.get(names.HEADER_NONCE)
+            if nonce is not None and self.signing_key is not None:
+                proof = signed.proof(signed.read_key(self.signing_key), nonce)
+                health = health.model_copy(update={"proof": proof})
+            self._send(request, 200, health.model_dump(mode="json", by_alias=True))
         elif path.startswith(("/api/", "/apis/", "/version")):
             found = self.objects.get(path)
             self._send(request, 200 if found else 404, found or {"message": f"no {path}"})
@@ -341,7 +349,10 @@ def in_cluster(far: FarOrchestrator, kubectl: FarKubectl, tmp_path: Path) -> dic
     """The environment of a machine whose current context leads to the far Orchestrator."""
     kubectl.forwards(far.port)
     far.objects[SECRET] = {
-        "data": {names.KEY_INSTANCE_TOKEN: base64.b64encode(TOKEN.encode()).decode()},
+        "data": {
+            names.KEY_INSTANCE_TOKEN: base64.b64encode(TOKEN.encode()).decode(),
+            names.KEY_SIGNING_KEY: base64.b64encode(SIGNING_KEY.encode()).decode(),
+        },
     }
     far.objects[DEPLOYMENT] = {
         "spec": {"template": {"spec": {"containers": [{"image": "orchestrator:1"}]}}},

@@ -85,6 +85,10 @@ def test_a_token_of_the_environment_needs_no_secret(
     said = jr2("runs", cwd=instance, env={**in_cluster, names.ENV_TOKEN: TOKEN})
 
     assert (said.code, json.loads(said.stdout)) == (0, [run_status()])
+    assert said.stderr.splitlines()[1:] == [
+        "warning: the key that proves the Orchestrator cannot be read from Secret jr2-instance — "
+        "the token of JR2_TOKEN is sent unproved"
+    ]
 
 
 @pytest.mark.parametrize(

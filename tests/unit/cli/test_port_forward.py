@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jr2 import errors
+from jr2 import errors, names
 from jr2_cli import follow, output, target, way
 from jr2_cli.port_forward import ForwardFailed, PortForward
 from jr2_infra.kube import KubeContext, load_context
-from tests.unit.cli.conftest import DEPLOYMENT, NAMESPACE, RUN, SECRET, TOKEN, run_status
+from tests.unit.cli.conftest import (
+    DEPLOYMENT,
+    NAMESPACE,
+    RUN,
+    SECRET,
+    SIGNING_KEY,
+    TOKEN,
+    run_status,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,8 +91,9 @@ def cluster(
 def test_the_token_comes_from_the_secret(
     cluster: target.ClusterTarget, far: FarOrchestrator
 ) -> None:
-    assert cluster.token() == TOKEN
-    assert far.asked == [("GET", SECRET, None)]
+    assert cluster.values() == target.Values(token=TOKEN, signing_key=SIGNING_KEY)
+    assert "CANARY" not in repr(cluster.values())
+    assert far.asked == [("GET", SECRET, None)] * 2
 
 
 def test_an_instance_that_is_not_there_is_not_a_cluster_that_does_not_answer(
@@ -92,7 +101,7 @@ def test_an_instance_that_is_not_there_is_not_a_cluster_that_does_not_answer(
 ) -> None:
     del far.objects[SECRET]
     with pytest.raises(target.NotDeployed) as missing:
-        cluster.token()
+        cluster.values()
     assert str(missing.value) == (
         "not deployed here — context kind-jr2 / namespace my-instance holds no Secret jr2-instance; "
         "run `jr2 up`"
@@ -106,7 +115,7 @@ def test_an_instance_that_is_not_there_is_not_a_cluster_that_does_not_answer(
         user={},
     )
     with pytest.raises(errors.StepFailed, match="cannot reach the API server of kind-jr2") as away:
-        target.ClusterTarget(context=gone, namespace="my-instance").token()
+        target.ClusterTarget(context=gone, namespace="my-instance").values()
     assert not isinstance(away.value, target.NotDeployed)
 
 
@@ -292,3 +301,39 @@ def test_following_gives_up_after_its_limit_and_says_how_to_go_on(
         f"\nthe run goes on without this command — `jr2 logs {RUN} -f` follows it"
     )
     assert capsys.readouterr().err.count("attaching again") == 1
+
+
+@pytest.mark.parametrize("key", [None, SIGNING_KEY[::-1]])
+@pytest.mark.parametrize("environment", [{}, {names.ENV_TOKEN: TOKEN}])
+def test_no_token_is_sent_to_what_does_not_prove_that_it_is_the_instance(
+    jr2: Jr2,
+    instance: Path,
+    far: FarOrchestrator,
+    in_cluster: dict[str, str],
+    key: str | None,
+    environment: dict[str, str],
+) -> None:
+    far.signing_key = key
+
+    said = jr2("runs", cwd=instance, env={**in_cluster, **environment})
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[1:] == [
+        "error: what answers for service/jr2-orchestrator in namespace my-instance of kind-jr2 "
+        "does not prove that it is the Instance's Orchestrator, so no token was sent — is it of an "
+        "older jr2? Then run `jr2 up`"
+    ]
+    assert far.tokens == []
+    assert "CANARY" not in said.stderr
+
+
+def test_a_key_that_nobody_can_use_sends_no_token(
+    jr2: Jr2, instance: Path, far: FarOrchestrator, in_cluster: dict[str, str]
+) -> None:
+    far.objects[SECRET]["data"][names.KEY_SIGNING_KEY] = "c2hvcnQ="
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert said.code == 1
+    assert "no token was sent" in said.stderr
+    assert far.tokens == []

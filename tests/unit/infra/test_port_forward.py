@@ -10,9 +10,11 @@ import httpx2
 import pytest
 
 from jr2_infra import kubectl
-from jr2_infra.port_forward import ForwardFailed, PortForward
+from jr2_infra.port_forward import ForwardFailed, NotTheInstance, PortForward
 
 FLOOD = "x" * 200_000
+KEY = "A" * 43
+"""The signing key of 32 bytes that are zero."""
 
 
 def program(folder: Path, body: str) -> Path:
@@ -22,7 +24,7 @@ def program(folder: Path, body: str) -> Path:
         f"#!{sys.executable} -I\n"
         + textwrap.dedent(
             """\
-            import http.server, os, socket, sys, time
+            import base64, hmac, http.server, json, os, socket, sys, time
             far = socket.socket()
             far.bind(("127.0.0.1", 0))
             announced = f"Forwarding from 127.0.0.1:{far.getsockname()[1]} -> 4000"
@@ -41,9 +43,13 @@ for stream in (sys.stdout, sys.stderr):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        nonce = "healthz:" + self.headers.get("X-JR2-Nonce", "")
+        proof = hmac.new(b"\\0" * 32, nonce.encode(), "sha256").digest()
+        body = json.dumps({{"proof": base64.urlsafe_b64encode(proof).decode().rstrip("=")}}).encode()
         self.send_response(200 if self.headers.get("Authorization") is None else 500)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
     def log_message(self, *_): pass
 
 time.sleep(0.2)
@@ -57,7 +63,9 @@ server.serve_forever()
 
 def test_a_port_is_given_once_it_answers_however_much_kubectl_says(tmp_path: Path) -> None:
     """Pipes that nobody reads would stop this kubectl before it listens."""
-    with kubectl.forward(program(tmp_path, LATE), tmp_path / "config", "demo") as url:
+    with kubectl.forward(
+        program(tmp_path, LATE), tmp_path / "config", "demo", signing_key=KEY
+    ) as url:
         assert httpx2.get(f"{url}/healthz", trust_env=False).status_code == 200
 
 
@@ -79,3 +87,11 @@ def test_an_orchestrator_that_never_answers_is_not_waited_for_for_ever(tmp_path:
             opened.wait_until_it_answers(0.3)
         assert opened.alive
     assert not opened.alive
+
+
+def test_what_answers_but_is_not_the_instance_gets_no_further(tmp_path: Path) -> None:
+    with (
+        pytest.raises(NotTheInstance, match="does not prove that it is the Instance's"),
+        kubectl.forward(program(tmp_path, LATE), tmp_path / "config", "demo", signing_key="B" * 43),
+    ):
+        raise AssertionError("it was let through")

@@ -29,7 +29,7 @@ from jr2 import frames, names
 from jr2.tree_hash import Entry, tree_hash
 from jr2.wire import Maps
 from jr2_runtime.orchestrator.api import Services, build_app
-from jr2_runtime.orchestrator.api.auth import Digests
+from jr2_runtime.orchestrator.api.auth import Values
 from jr2_runtime.orchestrator.assemblies.archive import Limits
 from jr2_runtime.orchestrator.assemblies.folders import Folders
 from jr2_runtime.orchestrator.assemblies.publish import Publisher
@@ -41,6 +41,7 @@ from jr2_runtime.orchestrator.store import Store
 
 INSTANCE_TOKEN = "instance-token"
 PUBLISH_TOKEN = "publish-token"
+SIGNING_KEY = b"0123456789abcdef0123456789abcdef"
 START = 1_800_000_000_000
 LEASE = "2026-01-01T00:00:00.000000Z unit"
 """What a publish carries when a test does not say another one."""
@@ -323,17 +324,21 @@ async def open_bench(
                 feeds=feeds,
                 publisher=publisher,
                 maps=lambda: Maps(images="a" * 64),
-                digests=Digests(
+                values=Values(
                     instance=hashlib.sha256(INSTANCE_TOKEN.encode()).hexdigest(),
                     publisher=hashlib.sha256(PUBLISH_TOKEN.encode()).hexdigest(),
+                    signing_key=SIGNING_KEY,
                 ),
+                namespace="unit",
                 comment_after=0.05,
             )
             loadable = await take_up(store, folders, registry, clock)
             group.create_task(publisher.watch_releases())
             await engine.recover(loadable)
             transport = httpx2.ASGITransport(build_app(services), raise_app_exceptions=False)
-            async with httpx2.AsyncClient(transport=transport, base_url="http://jr2") as client:
+            async with httpx2.AsyncClient(
+                transport=transport, base_url="http://localhost"
+            ) as client:
                 yield Bench(
                     folder=folder,
                     worker=worker,

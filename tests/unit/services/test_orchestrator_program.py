@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import socket
@@ -15,7 +16,7 @@ import pytest
 from jr2 import names
 from jr2.wire import LeaseStamp
 from jr2_runtime.orchestrator import logs, program, server
-from jr2_runtime.orchestrator.api.auth import BadValues, Digests, principal, read_digests
+from jr2_runtime.orchestrator.api.auth import BadValues, Values, principal, read_values
 from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.settings import read_settings
 from jr2_runtime.orchestrator.store import Ballast, Store, StoreError
@@ -46,25 +47,41 @@ def test_a_log_line_is_json_with_what_was_given(caplog: pytest.LogCaptureFixture
     assert set(line) == {"time", "level", "logger", "message", "run", "exception"}
 
 
-def test_digests_are_read_and_never_shown(tmp_path: Path) -> None:
+def test_the_values_are_read_and_never_shown(tmp_path: Path) -> None:
     instance, publisher = "a1" * 32, "b2" * 32
-    (tmp_path / names.FILE_INSTANCE_TOKEN_DIGEST).write_text(f"{instance.upper()}\n")
-    for content in (None, "short", publisher + "0", "é"):
-        if content is not None:
-            (tmp_path / names.FILE_PUBLISH_TOKEN_DIGEST).write_text(content)
-        with pytest.raises(BadValues, match=names.FILE_PUBLISH_TOKEN_DIGEST) as bad:
-            read_digests(tmp_path)
-        assert content is None or content not in str(bad.value)
-    (tmp_path / names.FILE_PUBLISH_TOKEN_DIGEST).write_text(publisher)
-    digests = read_digests(tmp_path)
-    assert digests == Digests(instance=instance, publisher=publisher)
-    assert instance not in repr(digests)
+    key = base64.urlsafe_b64encode(b"k" * 32).decode().rstrip("=")
+    good = {
+        names.FILE_INSTANCE_TOKEN_DIGEST: f"{instance.upper()}\n",
+        names.FILE_PUBLISH_TOKEN_DIGEST: publisher,
+        names.FILE_SIGNING_KEY: f"{key}\n",
+    }
+    for name, content in good.items():
+        (tmp_path / name).write_text(content)
+    values = read_values(tmp_path)
+    assert values == Values(instance=instance, publisher=publisher, signing_key=b"k" * 32)
+    assert instance not in repr(values)
+    assert "kkk" not in repr(values)
+    bad: dict[str, list[str]] = {
+        names.FILE_INSTANCE_TOKEN_DIGEST: ["short", publisher + "0", "é"],
+        names.FILE_PUBLISH_TOKEN_DIGEST: ["short", publisher + "0", "é"],
+        names.FILE_SIGNING_KEY: ["c2hvcnQ", "!" * 64, "é" * 64],
+    }
+    for name, contents in bad.items():
+        for content in contents:
+            (tmp_path / name).write_text(content)
+            with pytest.raises(BadValues, match=name) as refused:
+                read_values(tmp_path)
+            assert content not in str(refused.value)
+        (tmp_path / name).unlink()
+        with pytest.raises(BadValues, match=name):
+            read_values(tmp_path)
+        (tmp_path / name).write_text(good[name])
 
 
 def test_a_token_that_is_no_text_is_nobody() -> None:
-    digests = Digests(instance="0" * 64, publisher="1" * 64)
-    for header in (None, "", "Bearer", "Bearer \udcff", "Token x", "Bearer a b"):
-        assert principal(header, digests) is None
+    values = Values(instance="0" * 64, publisher="1" * 64, signing_key=b"k" * 32)
+    for header in (None, "", "Bearer", "Bearer \udcff", "Bearer a.\udcff", "Token x", "Bearer a b"):
+        assert principal(header, values) is None
 
 
 @pytest.mark.parametrize("values", [False, True])
@@ -74,6 +91,7 @@ def test_a_start_that_cannot_be_says_why_and_ends_with_1(
     for name in (names.FILE_INSTANCE_TOKEN_DIGEST, names.FILE_PUBLISH_TOKEN_DIGEST):
         if values:
             (tmp_path / name).write_text("0" * 64)
+    (tmp_path / names.FILE_SIGNING_KEY).write_text("A" * 43)
     taken = socket.create_server(("127.0.0.1", 0))
     port = taken.getsockname()[1]
     settings = read_settings(

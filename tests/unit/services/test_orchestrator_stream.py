@@ -1,4 +1,4 @@
-"""A run's feed: what it replays, how it keeps alive, and that each of its endings lets it go."""
+"""The three feeds: what each shows, how it keeps alive, and that each ending lets it go."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from jr2_runtime.orchestrator.feeds import LONGEST_QUEUE, Feeds, Frame
+from jr2_runtime.orchestrator import feeds as feeds_module
+from jr2_runtime.orchestrator.api.stream import Opening, frames
+from jr2_runtime.orchestrator.feeds import (
+    CLOSED,
+    LARGEST_QUEUE,
+    LONGEST_QUEUE,
+    Feeds,
+    Frame,
+    Topic,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -30,9 +39,9 @@ class Watcher:
     def frames(self) -> list[tuple[str, Any]]:
         found = []
         for block in self.text.split("\n\n"):
-            if block.startswith("event: "):
-                event, data = block.split("\n")
-                found.append((event[7:], json.loads(data[6:])))
+            lines = block.removeprefix("retry: 2000\n").split("\n")
+            if lines[0].startswith("event: "):
+                found.append((lines[0][7:], json.loads(lines[1][6:])))
         return found
 
     async def until(self, text: str) -> None:
@@ -55,18 +64,24 @@ class Watcher:
 
 
 @asynccontextmanager
-async def watching(bench: Any, run: str) -> AsyncIterator[tuple[Watcher, asyncio.Task[None]]]:
+async def watching(
+    bench: Any, run: str, path: str | None = None
+) -> AsyncIterator[tuple[Watcher, asyncio.Task[None]]]:
+    """Watch a run with the Instance token, or another path with none."""
     watcher = Watcher()
+    headers = [(b"host", b"localhost")]
+    headers += [] if path else [(b"authorization", b"Bearer instance-token")]
+    path = path or f"/runs/{run}/events"
     scope = {
         "type": "http",
         "method": "GET",
-        "path": f"/runs/{run}/events",
-        "raw_path": f"/runs/{run}/events".encode(),
+        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
-        "headers": [(b"authorization", b"Bearer instance-token")],
+        "headers": headers,
         "http_version": "1.1",
         "scheme": "http",
-        "server": ("jr2", 80),
+        "server": ("localhost", 80),
         "client": ("client", 1),
     }
     app = bench.client._transport.app
@@ -160,22 +175,129 @@ async def test_an_unknown_run_is_404_and_holds_nothing(bench: Any) -> None:
 
 
 async def test_what_the_replay_shows_is_not_shown_again() -> None:
-    from jr2_runtime.orchestrator.api.stream import frames
+    feed = Feeds().attach(Topic("workflow", "w"))
+    feed.put(Frame(event="emit", data="1", run="r", seq=4))
+    feed.put(Frame(event="status", data="2", run="r", seq=4))
+    feed.put(Frame(event="status", data="3", run="r", seq=5))
+    feed.put(Frame(event="status", data="4", run="new", seq=1))
+    feed.put(CLOSED)
+    opening = Opening(Frame(event="runs", data="[]"), {"r": 4})
+    shown = [each async for each in frames(opening, feed, 5)]
+    assert shown == [
+        b"retry: 2000\nevent: runs\ndata: []\n\n",
+        b"event: status\ndata: 3\n\n",
+        b"event: status\ndata: 4\n\n",
+        b"event: closed\ndata: {}\n\n",
+    ]
 
-    feed = Feeds().attach("r")
-    feed.put(Frame(event="emit", data="1", seq=4))
-    feed.put(Frame(event="status", data="2", seq=4))
-    feed.put(Frame(event="status", data="3", seq=5, last=True))
-    shown = [each async for each in frames(Frame(event="status", data="0", seq=4), feed, 5)]
-    assert shown == [b"event: status\ndata: 0\n\n", b"event: status\ndata: 3\n\n"]
+
+def of(length: int) -> Frame:
+    return Frame(event="emit", data="x" * length)
 
 
-async def test_a_watcher_that_does_not_read_is_let_go() -> None:
-    feeds = Feeds()
-    feed = feeds.attach("r")
-    for number in range(LONGEST_QUEUE + 10):
-        feeds.publish("r", Frame(event="emit", data="{}", seq=number))
-    assert len(feeds) == 0
-    frames = [await feed.next() for _ in range(LONGEST_QUEUE + 1)]
-    assert frames[-1].last
-    assert frames[-1].event == "closed"
+@pytest.mark.parametrize(
+    ("frames", "kept"),
+    [
+        ([of(2)] * (LONGEST_QUEUE + 10), LONGEST_QUEUE),
+        ([of(LARGEST_QUEUE // 2)] * 5, 2),
+        # One frame that is larger than all that may wait is no reason to end.
+        ([of(LARGEST_QUEUE + 1)], 1),
+    ],
+)
+async def test_a_watcher_that_does_not_read_is_let_go(frames: list[Frame], kept: int) -> None:
+    feeds, topic = Feeds(), Topic("run", "r")
+    feed = feeds.attach(topic)
+    for frame in frames:
+        feeds.publish(topic, frame)
+    got = [await feed.next() for _ in range(kept)]
+    assert got == frames[:kept]
+    if kept < len(frames):
+        assert await feed.next() == CLOSED
+        assert len(feeds) == 0
+    else:
+        assert len(feeds) == 1
+
+
+async def test_no_more_watchers_are_taken_than_there_may_be(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = await bench.start("gate")
+    monkeypatch.setattr(feeds_module, "MOST_FEEDS", 1)
+    async with watching(bench, run) as (watcher, _):
+        await watcher.until("status")
+        async with watching(bench, run) as (further, task):
+            await ended(task)
+        assert further.status == 503
+    async with watching(bench, run) as (later, _):
+        await later.until("status")
+    assert later.status == 200
+
+
+async def test_the_feed_of_a_workflow_shows_its_live_runs_and_then_each_change(bench: Any) -> None:
+    first = await bench.start("gate")
+    await bench.start("task")
+    async with watching(bench, "", "/workflows/gate/events") as (watcher, _):
+        await watcher.until("event: runs")
+        second = await bench.start("gate")
+        await bench.post(f"/runs/{first}/gates/review/events", {"type": "go"})
+        await bench.post(f"/runs/{second}/events", {"type": "CANCEL"})
+        await watcher.until(f'event: gone\ndata: {{"runId":"{second}"}}')
+    live = {"workflow": "gate", "status": "active", "value": "review", "children": []}
+    assert watcher.text.startswith("retry: 2000\nevent: runs\n")
+    assert watcher.frames == [
+        ("runs", [{"runId": first, **live}]),
+        ("status", {"runId": second, **live}),
+        ("emit", {"runId": first, "type": "said"}),
+        ("status", {"runId": first, **live, "status": "done", "value": "done"}),
+        ("gone", {"runId": first}),
+        ("status", {"runId": second, **live, "status": "cancelled"}),
+        ("gone", {"runId": second}),
+    ]
+    assert "context only" not in watcher.text
+    assert not watcher.ended
+    assert len(bench.feeds) == 0
+
+
+async def test_a_workflow_that_nobody_knows_is_an_empty_set(bench: Any) -> None:
+    async with watching(bench, "", "/workflows/none/events") as (watcher, _):
+        await watcher.until("\n\n:\n\n")
+        bench.feeds.close_all()
+        await watcher.until("closed")
+    assert (watcher.status, watcher.frames) == (200, [("runs", []), ("closed", {})])
+
+
+async def test_anybody_may_follow_a_live_run_and_sees_no_context_and_no_payload(
+    bench: Any,
+) -> None:
+    run = await bench.start("gate")
+    async with watching(bench, "", f"/workflows/gate/runs/{run}/events") as (watcher, task):
+        await watcher.until("status")
+        await bench.post(f"/runs/{run}/gates/review/events", {"type": "go", "n": "payload"})
+        await ended(task)
+    assert watcher.frames == [
+        (
+            "status",
+            {
+                "runId": run,
+                "workflow": "gate",
+                "status": "active",
+                "value": "review",
+                "children": [],
+            },
+        ),
+        ("emit", {"runId": run, "type": "said"}),
+        (
+            "status",
+            {"runId": run, "workflow": "gate", "status": "done", "value": "done", "children": []},
+        ),
+    ]
+    assert watcher.ended
+    for path in (
+        f"/workflows/gate/runs/{run}/events",  # it has settled
+        "/workflows/gate/runs/none/events",
+        f"/workflows/task/runs/{await bench.start('gate')}/events",
+    ):
+        async with watching(bench, "", path) as (watcher, task):
+            await ended(task)
+        assert watcher.status == 404, path
+    assert len(bench.feeds) == 0

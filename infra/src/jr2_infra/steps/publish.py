@@ -49,7 +49,10 @@ def publish_assembly(
     wanted = inputs["assembly"]
     instance_token = read_value(around.api, around.namespace, names.KEY_INSTANCE_TOKEN)
     publish_token = read_value(around.api, around.namespace, names.KEY_PUBLISH_TOKEN)
-    with kubectl.forward(around.kubectl, around.kubeconfig, around.namespace) as url:
+    signing_key = read_value(around.api, around.namespace, names.KEY_SIGNING_KEY)
+    with kubectl.forward(
+        around.kubectl, around.kubeconfig, around.namespace, signing_key=signing_key
+    ) as url:
         held = _with_fresh_maps(
             lambda: assembly.assemblies(url, instance_token), around, sleep, clock
         )

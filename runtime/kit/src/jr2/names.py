@@ -136,6 +136,9 @@ HEADER_IF_GATE: Final = "If-Gate"
 HEADER_IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 """On each write: a repeat under the same key is answered as the first was, and done once."""
 
+HEADER_NONCE: Final = "X-JR2-Nonce"
+"""On `/healthz`: a text of the sender, which the answer's `proof` signs."""
+
 # --- what one Run may carry -----------------------------------------------------------------------
 MAX_EVENT: Final = 256 * 2**10
 """Bytes of one event's payload, of a run's input and of a task's output, as JSON."""

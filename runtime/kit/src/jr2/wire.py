@@ -38,6 +38,8 @@ class Health(Wire):
     version: str
     hash: str | None = None
     """The current Assembly, 64 hex digits; absent until the first publish."""
+    proof: str | None = None
+    """`jr2.signed.proof` of the nonce that came along; absent when none did."""
 
 
 class Accepted(Wire):

@@ -15,7 +15,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from jr2 import names
+from jr2 import names, signed
 from jr2.errors import Refusal, StepFailed
 from jr2_infra.api import Api
 from jr2_infra.steps import nothing_more, publish
@@ -29,6 +29,7 @@ from jr2_infra.steps.surroundings import (
 
 ASSEMBLY = "ab" * 32
 OLDER = "cd" * 32
+SIGNING_KEY = "A" * 43
 PATH = "/apis/apps/v1/namespaces/demo/deployments/jr2-orchestrator"
 
 
@@ -57,7 +58,11 @@ class FakeApi:
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/secrets/jr2-instance"):
-            values = {names.KEY_INSTANCE_TOKEN: "read-me", names.KEY_PUBLISH_TOKEN: "publish-me"}
+            values = {
+                names.KEY_INSTANCE_TOKEN: "read-me",
+                names.KEY_PUBLISH_TOKEN: "publish-me",
+                names.KEY_SIGNING_KEY: SIGNING_KEY,
+            }
             data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
             return httpx2.Response(200, json={"data": data})
         if request.method == "DELETE":
@@ -154,6 +159,7 @@ class Orchestrator:
 
     def __init__(self) -> None:
         self.current: str | None = OLDER
+        self.signing_key = SIGNING_KEY
         self.maps = {"images": "i", "held": "h"}
         self.answer: tuple[int, dict[str, Any]] = (201, {"hash": ASSEMBLY, "workflows": ["ping"]})
         self.puts: list[dict[str, str]] = []
@@ -167,7 +173,9 @@ class Orchestrator:
                     "maps": outer.maps,
                 }
                 if self.path == "/healthz":
-                    self._send(200, {})
+                    nonce = self.headers[names.HEADER_NONCE]
+                    key = signed.read_key(outer.signing_key)
+                    self._send(200, {"proof": signed.proof(key, nonce)})
                 else:
                     self._send(200 if self._token() == "read-me" else 401, held)
 
@@ -248,6 +256,15 @@ def test_a_publish_says_what_it_replaces_and_carries_the_lease(
     arguments = (kubectl.parent / "arguments").read_text()
     assert "--namespace=demo port-forward" in arguments
     assert "publish-me" not in arguments
+
+
+def test_nothing_is_published_to_what_is_not_the_instance(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.signing_key = "B" * 43
+    with pytest.raises(StepFailed, match="no token was sent"):
+        publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert orchestrator.puts == []
 
 
 def test_an_orchestrator_without_an_assembly_gets_its_first(

@@ -1,7 +1,9 @@
-"""Who watches which run: frames go to those that are attached, and every feed ends once.
+"""Who watches what: frames go to those that are attached, and every feed ends once.
 
-A feed is level-triggered: a status frame is the whole status, so a watcher that attaches late, or
-again, needs no history. A watcher that does not keep up is let go; it attaches again.
+There are three feeds: a run as the Instance token may see it, a run as anybody may see it, and the
+live runs of a Workflow. A feed is level-triggered: a status frame is the whole status, so a watcher
+that attaches late, or again, needs no history. A watcher that does not keep up is let go; it
+attaches again. So neither a slow client nor many of them make the program grow without a bound.
 
 Source: spec/runtime.md §1.5.
 """
@@ -9,20 +11,42 @@ Source: spec/runtime.md §1.5.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from dataclasses import dataclass
 from typing import Final, Literal
 
 LONGEST_QUEUE: Final = 256
+"""Frames that may wait for one watcher."""
+LARGEST_QUEUE: Final = 4 * 2**20
+"""Bytes that may wait for one watcher, when more than one frame waits."""
+MOST_FEEDS: Final = 2_000
+"""Watchers at one time; a further one is told to come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a feed tells of.
+
+    Args:
+        kind: `run`, everything of one run; `observed`, what anybody may see of it; `workflow`,
+            what anybody may see of the live runs of a Workflow.
+        name: the run id, or the name of the Workflow.
+    """
+
+    kind: Literal["run", "observed", "workflow"]
+    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
     """One event of a feed; `data` is JSON text."""
 
-    event: Literal["status", "emit", "closed"]
+    event: Literal["runs", "status", "emit", "gone", "closed"]
     data: str
+    run: str = ""
+    """The run that it tells of; empty when it is not one."""
     seq: int = 0
-    """The transition that it tells of."""
+    """The transition of that run that it tells of."""
     last: bool = False
     """The feed ends after this frame."""
 
@@ -30,62 +54,85 @@ class Frame:
 CLOSED: Final = Frame(event="closed", data="{}", last=True)
 
 
-class Feed:
-    """One watcher of one run; `close` when it is gone, whatever the reason."""
+class TooManyFeeds(Exception):
+    """As many watchers are attached as may be."""
 
-    def __init__(self, feeds: Feeds, run: str) -> None:
+
+class Feed:
+    """One watcher; `close` when it is gone, whatever the reason."""
+
+    def __init__(self, feeds: Feeds, topic: Topic) -> None:
         self._feeds = feeds
-        self._run = run
-        self._frames: asyncio.Queue[Frame] = asyncio.Queue()
+        self._topic = topic
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+        self._some = asyncio.Event()
 
     async def next(self) -> Frame:
         """Return the next frame; nothing follows one that is the last."""
-        return await self._frames.get()
+        while not self._frames:
+            self._some.clear()
+            await self._some.wait()
+        frame = self._frames.popleft()
+        self._bytes -= len(frame.data)
+        return frame
 
     def put(self, frame: Frame) -> None:
         """Queue a frame; a watcher that is too far behind gets `closed` and nothing more."""
-        if self._frames.qsize() >= LONGEST_QUEUE:
+        too_many = len(self._frames) >= LONGEST_QUEUE
+        if too_many or (self._frames and self._bytes + len(frame.data) > LARGEST_QUEUE):
             self.close()
             frame = CLOSED
-        self._frames.put_nowait(frame)
+        self._frames.append(frame)
+        self._bytes += len(frame.data)
+        self._some.set()
 
     def close(self) -> None:
         """Let go of the watcher; a second call does nothing."""
-        self._feeds.forget(self._run, self)
+        self._feeds.forget(self._topic, self)
 
 
 class Feeds:
     """All watchers."""
 
     def __init__(self) -> None:
-        self._feeds: dict[str, set[Feed]] = {}
+        self._feeds: dict[Topic, set[Feed]] = {}
+        self._attached = 0
         self._closed = False
 
-    def attach(self, run: str) -> Feed:
-        """Watch a run from now on."""
-        feed = Feed(self, run)
+    def attach(self, topic: Topic) -> Feed:
+        """Watch a topic from now on.
+
+        Raises:
+            TooManyFeeds: no more watchers are taken.
+        """
+        if self._attached >= MOST_FEEDS:
+            raise TooManyFeeds
+        feed = Feed(self, topic)
         if self._closed:
             feed.put(CLOSED)
         else:
-            self._feeds.setdefault(run, set()).add(feed)
+            self._feeds.setdefault(topic, set()).add(feed)
+            self._attached += 1
         return feed
 
-    def is_watched(self, run: str) -> bool:
-        """Whether a frame about the run has a reader."""
-        return run in self._feeds
+    def is_watched(self, topic: Topic) -> bool:
+        """Whether a frame about the topic has a reader."""
+        return topic in self._feeds
 
-    def publish(self, run: str, frame: Frame) -> None:
-        """Give a frame to everyone who watches the run."""
-        for feed in list(self._feeds.get(run, ())):
+    def publish(self, topic: Topic, frame: Frame) -> None:
+        """Give a frame to everyone who watches the topic."""
+        for feed in list(self._feeds.get(topic, ())):
             feed.put(frame)
 
-    def forget(self, run: str, feed: Feed) -> None:
+    def forget(self, topic: Topic, feed: Feed) -> None:
         """Take one watcher off the list."""
-        watching = self._feeds.get(run)
-        if watching is not None:
+        watching = self._feeds.get(topic)
+        if watching is not None and feed in watching:
             watching.discard(feed)
+            self._attached -= 1
             if not watching:
-                del self._feeds[run]
+                del self._feeds[topic]
 
     def close_all(self) -> None:
         """Tell every watcher that the Orchestrator stops; later ones are told at once."""
@@ -94,6 +141,7 @@ class Feeds:
             for feed in list(watching):
                 feed.put(CLOSED)
         self._feeds.clear()
+        self._attached = 0
 
     def __len__(self) -> int:
-        return sum(len(watching) for watching in self._feeds.values())
+        return self._attached

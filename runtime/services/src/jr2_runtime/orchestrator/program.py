@@ -18,7 +18,7 @@ from jr2 import names
 
 from . import logs
 from .api import Services, build_app
-from .api.auth import BadValues, read_digests
+from .api.auth import BadValues, read_values
 from .assemblies.folders import Folders
 from .assemblies.publish import Publisher
 from .clock import Clock, WallClock
@@ -62,7 +62,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
         NewerDatabase: a later version of jr2 wrote the state.
         OSError: the state folder or the port cannot be used.
     """
-    digests = read_digests(settings.values)
+    values = read_values(settings.values)
     folders = Folders(settings.state)
     folders.prepare()
     registry = Registry(names.KIT_VERSION)
@@ -110,7 +110,8 @@ async def serve(settings: Settings, clock: Clock) -> None:
                     feeds=feeds,
                     publisher=publisher,
                     maps=watches.digests,
-                    digests=digests,
+                    values=values,
+                    namespace=settings.namespace,
                 )
             )
             server = Server(app, feeds.close_all)

@@ -33,6 +33,8 @@ class Settings:
     """The TCP port; 0 takes a free one, and the log says which."""
     account: Path
     """The folder of the service account; without its token no map is watched."""
+    namespace: str | None
+    """The Instance's namespace, which is part of the names of the Service."""
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -41,7 +43,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     Args:
         arguments: without the program's name.
         environment: read for `JR2_STATE_PATH`, `JR2_VALUES_PATH`, `JR2_WORKER_SOCKET`,
-            `JR2_WORKER_UID`, `JR2_HOST`, `JR2_PORT` and `JR2_SERVICE_ACCOUNT_PATH`.
+            `JR2_WORKER_UID`, `JR2_HOST`, `JR2_PORT`, `JR2_SERVICE_ACCOUNT_PATH` and
+            `JR2_NAMESPACE`.
     """
 
     def default(name: str, value: object) -> str:
@@ -70,4 +73,5 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         host=given.host,
         port=given.port,
         account=Path(given.account),
+        namespace=environment.get(names.ENV_NAMESPACE) or None,
     )

@@ -8,6 +8,7 @@ Source: spec/runtime.md §1.2–1.5, design §4.5.
 
 from __future__ import annotations
 
-from .app import Services, build_app
+from .app import build_app
+from .services import Services
 
 __all__ = ["Services", "build_app"]

@@ -1,7 +1,8 @@
-"""Who asks: nobody that we know, the Instance, or whoever may publish.
+"""Who asks: nobody that we know, the Instance, whoever may publish, or the Custodian of a pod.
 
-The Orchestrator holds digests of the tokens, never a token. A band names the one principal that it
-opens to; another known one gets 403, an unknown one 401.
+The Orchestrator holds digests of the tokens, never a token; the token of a pod is a name that its
+signing key has signed. A band names the one principal that it opens to; another known one gets 403,
+an unknown one 401.
 
 Source: spec/runtime.md §1.2 and §1.3.
 """
@@ -18,11 +19,11 @@ from typing import Literal
 
 from fastapi import Request
 
-from jr2 import names
+from jr2 import names, signed
 
 from .errors import ApiError
 
-Principal = Literal["instance", "publisher"]
+Principal = Literal["instance", "publisher", "sandbox"]
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -31,54 +32,65 @@ class BadValues(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Digests:
-    """SHA-256 of each token, as hex."""
+class Values:
+    """The Orchestrator's own values: SHA-256 of each token as hex, and the signing key."""
 
     instance: str = field(repr=False)
     publisher: str = field(repr=False)
+    signing_key: bytes = field(repr=False)
 
 
-def read_digests(folder: Path) -> Digests:
-    """Read the digests from the mounted Secret.
+def read_values(folder: Path) -> Values:
+    """Read the values from the mounted Secret.
 
     Raises:
         BadValues: names the file; its content is never shown.
     """
 
-    def digest(name: str) -> str:
+    def read(name: str) -> str:
         try:
-            text = (folder / name).read_text("ascii").strip().lower()
+            return (folder / name).read_text("ascii").strip()
         except (OSError, UnicodeError) as failed:
             raise BadValues(f"{folder / name} cannot be read") from failed
+
+    def digest(name: str) -> str:
+        text = read(name).lower()
         if not _DIGEST.fullmatch(text):
             raise BadValues(f"{folder / name} is not a SHA-256 in hex")
         return text
 
-    return Digests(
+    try:
+        key = signed.read_key(read(names.FILE_SIGNING_KEY))
+    except signed.BadKey as bad:
+        raise BadValues(f"{folder / names.FILE_SIGNING_KEY}: {bad}") from bad
+    return Values(
         instance=digest(names.FILE_INSTANCE_TOKEN_DIGEST),
         publisher=digest(names.FILE_PUBLISH_TOKEN_DIGEST),
+        signing_key=key,
     )
 
 
-def principal(header: str | None, digests: Digests) -> Principal | None:
+def principal(header: str | None, values: Values) -> Principal | None:
     """Return who sent an `Authorization` header; the comparison takes the same time for all."""
     scheme, _, token = (header or "").strip().partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token:
         return None
     given = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-    is_instance = hmac.compare_digest(given, digests.instance)
-    is_publisher = hmac.compare_digest(given, digests.publisher)
+    is_instance = hmac.compare_digest(given, values.instance)
+    is_publisher = hmac.compare_digest(given, values.publisher)
     if is_instance:
         return "instance"
-    return "publisher" if is_publisher else None
+    if is_publisher:
+        return "publisher"
+    return "sandbox" if signed.sandbox_of(values.signing_key, token) else None
 
 
-def require(wanted: Principal, digests: Digests) -> Callable[[Request], None]:
+def require(wanted: Principal, values: Values) -> Callable[[Request], None]:
     """Return the check of a band that opens to one principal."""
 
     def check(request: Request) -> None:
-        who = principal(request.headers.get("authorization"), digests)
+        who = principal(request.headers.get("authorization"), values)
         if who is None:
             raise ApiError(401, "unauthorized")
         if who != wanted:

@@ -12,6 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from jr2.wire import Wire
+
 from ..assemblies.publish import PublishError
 from ..engine import EventRefused
 from ..store import StoreError
@@ -37,6 +39,11 @@ def answer(content: Any, code: int = 200, headers: dict[str, str] | None = None)
     """Return JSON in ASCII, so that whatever text user code gave can be sent."""
     body = json.dumps(content, separators=(",", ":")).encode()
     return Response(body, code, headers, media_type="application/json")
+
+
+def shape(model: Wire, code: int = 200) -> Response:
+    """Return a shape without what was not said."""
+    return answer(model.model_dump(mode="json", by_alias=True, exclude_unset=True), code)
 
 
 def error(code: int, message: str, headers: dict[str, str] | None = None) -> Response:

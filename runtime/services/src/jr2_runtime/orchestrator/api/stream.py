@@ -1,4 +1,4 @@
-"""A run's feed as server-sent events.
+"""A feed as server-sent events.
 
 A silent feed writes a comment every 15 s. The feed is let go exactly once, however it ends: by its
 last frame, by a run that had settled already, by a client that is gone, or by the shutdown.
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from starlette.responses import Response
@@ -19,18 +20,37 @@ from starlette.types import Receive, Scope, Send
 from ..feeds import Feed, Frame
 
 COMMENT_AFTER: Final = 15.0
+RETRY_MS: Final = 2000
+"""How long a watcher of a Workflow waits before it attaches again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The first frame of a feed, and up to which transition it tells of each run.
+
+    The watcher was attached before this was read, so what came between is in the frame already,
+    and is not sent again.
+    """
+
+    frame: Frame
+    seqs: Mapping[str, int]
+
+    @classmethod
+    def of(cls, frame: Frame) -> Opening:
+        """Return the opening of a feed of one run."""
+        return cls(frame, {frame.run: frame.seq})
 
 
 def encode(frame: Frame) -> bytes:
     """Return a frame as it goes over the wire; its data is one line of JSON."""
-    return f"event: {frame.event}\ndata: {frame.data}\n\n".encode()
+    retry = f"retry: {RETRY_MS}\n" if frame.event == "runs" else ""
+    return f"{retry}event: {frame.event}\ndata: {frame.data}\n\n".encode()
 
 
-async def frames(first: Frame, feed: Feed, comment_after: float) -> AsyncIterator[bytes]:
-    """Yield the first frame and what follows it, until the last one."""
-    yield encode(first)
-    shown = first.seq
-    last = first.last
+async def frames(opening: Opening, feed: Feed, comment_after: float) -> AsyncIterator[bytes]:
+    """Yield the opening frame and what follows it, until the last one."""
+    yield encode(opening.frame)
+    last = opening.frame.last
     while not last:
         try:
             async with asyncio.timeout(comment_after):
@@ -39,8 +59,7 @@ async def frames(first: Frame, feed: Feed, comment_after: float) -> AsyncIterato
             yield b":\n\n"
             continue
         last = frame.last
-        # What was committed before the first frame was read is in it already.
-        if frame.event == "closed" or frame.seq > shown:
+        if frame.seq > opening.seqs.get(frame.run, 0) or not frame.run:
             yield encode(frame)
 
 
@@ -49,10 +68,12 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, first: Frame, feed: Feed, *, comment_after: float = COMMENT_AFTER) -> None:
+    def __init__(
+        self, opening: Opening, feed: Feed, *, comment_after: float = COMMENT_AFTER
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._first = first
+        self._opening = opening
         self._feed = feed
         self._comment_after = comment_after
 
@@ -76,7 +97,7 @@ class EventStream(Response):
                     "headers": self.raw_headers,
                 }
             )
-            async for chunk in frames(self._first, self._feed, self._comment_after):
+            async for chunk in frames(self._opening, self._feed, self._comment_after):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -23,7 +23,7 @@ from jr2 import frames, host_wire
 from jr2.wire import RunStarted
 
 from ..clock import Clock
-from ..feeds import Feeds, Frame
+from ..feeds import Feeds
 from ..host import Processes, StruckOut
 from ..store import (
     Answer,
@@ -39,7 +39,7 @@ from ..store import (
 )
 from ..store import runs as rows
 from ..store.rows import Timer
-from . import shown
+from . import told
 from .mailbox import Event, Item, Mailbox
 from .refused import EventRefused
 from .registry import Registry
@@ -417,19 +417,7 @@ class Engine:
             if run.assembly != self._registry.hash:
                 self._released.set()
             log.info("a run has settled", extra={"run": run.id, "status": run.status})
-        if self._feeds.is_watched(run.id):
-            for emitted in transition.emitted:
-                self._feeds.publish(run.id, Frame(event="emit", data=emitted, seq=run.seq))
-            self._feeds.publish(run.id, self.status_frame(run))
-
-    def status_frame(self, run: Run) -> Frame:
-        """Return the status of a run as a frame; the last one when it has settled."""
-        return Frame(
-            event="status",
-            data=shown.status_text(run, self._registry.hash),
-            seq=run.seq,
-            last=run.status != "live",
-        )
+        told.tell(self._feeds, run, transition.emitted, self._registry.hash)
 
 
 def _refused(reply: object) -> EventRefused:

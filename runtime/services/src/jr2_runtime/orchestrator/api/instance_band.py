@@ -1,0 +1,156 @@
+"""The Instance band: what the Instance token opens.
+
+Source: spec/runtime.md §1.4; the shapes are those of `jr2.wire`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Path, Request
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from jr2 import host_wire, names
+from jr2.wire import Assemblies, HeldAssembly, Resolved, RunStarted
+
+from ..engine import shown, told
+from ..feeds import Topic
+from ..store import Answer, Run
+from ..store import assemblies as assembly_rows
+from ..store import runs as run_rows
+from .auth import require
+from .bodies import as_object, read_body
+from .errors import ApiError, answer, shape
+from .once import answer_once, read_once
+from .services import Services
+from .stream import Opening
+from .watching import watch
+
+SHORTEST_PREFIX: Final = 4
+MOST_RESOLVED: Final = 10
+
+
+def instance_band(services: Services) -> APIRouter:
+    """What the Instance token opens."""
+    router = APIRouter(dependencies=[Depends(require("instance", services.values))])
+
+    def status(run: Run, *, gates: bool = False) -> dict[str, Any]:
+        return shown.dump(shown.status(run, services.registry.hash, gates=gates))
+
+    @router.post("/workflows/{name}/runs", status_code=201, response_model=RunStarted)
+    async def start(name: str, request: Request) -> Response:
+        """Start a run; answers when it is on the disk."""
+        body = await read_body(request)
+        once = read_once(request, body)
+        return await answer_once(
+            services.store, once, lambda: services.engine.start(name, as_object(body), once)
+        )
+
+    @router.get("/runs")
+    async def runs() -> Response:
+        """List the live runs."""
+        live = await services.store.read(run_rows.live)
+        return answer([status(run) for run in live])
+
+    @router.get("/runs/resolve", response_model=Resolved)
+    async def resolve(prefix: str = "") -> Response:
+        """Find runs by the start of their id."""
+        if len(prefix) < SHORTEST_PREFIX:
+            raise ApiError(400, f"a prefix has at least {SHORTEST_PREFIX} characters")
+        found = await services.store.read(
+            lambda db: run_rows.by_prefix(db, prefix.lower(), MOST_RESOLVED + 1)
+        )
+        return shape(
+            Resolved(
+                prefix=prefix,
+                run_ids=found[:MOST_RESOLVED],
+                truncated=len(found) > MOST_RESOLVED,
+            )
+        )
+
+    @router.get("/runs/{run}")
+    async def one(run: str) -> Response:
+        """Show a run, live or settled, with its open Gates."""
+        return answer(status(await _found(services, run), gates=True))
+
+    @router.get("/runs/{run}/events")
+    async def watch_run(run: str) -> Response:
+        """Stream the status of a run, first as it is, then whenever it changes."""
+
+        async def opening() -> Opening:
+            found = await _found(services, run)
+            return Opening.of(told.status_frame(found, services.registry.hash))
+
+        return await watch(services, Topic("run", run), opening)
+
+    @router.post("/runs/{run}/events")
+    async def control(run: str, request: Request) -> Response:
+        """Cancel a run; one that has settled, or that nobody knows, stays as it is."""
+        body = await read_body(request)
+        once = read_once(request, body)
+
+        async def act() -> Answer:
+            if as_object(body).get("type") != "CANCEL":
+                raise ApiError(400, 'a run takes the event {"type": "CANCEL"} only')
+            return await services.engine.cancel(run, once)
+
+        return await answer_once(services.store, once, act)
+
+    @router.post("/runs/{run}/gates/{gate:path}/events")
+    async def gate_event(
+        run: str, gate: Annotated[str, Path(min_length=1)], request: Request
+    ) -> Response:
+        """Answer a Gate; answers when the step that took the event is on the disk."""
+        body = await read_body(request)
+        once = read_once(request, body)
+
+        async def act() -> Answer:
+            given = as_object(body)
+            name = given.pop("type", None)
+            if not isinstance(name, str) or not name:
+                raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
+            try:
+                event = host_wire.GateEvent(
+                    gate=gate,
+                    id=request.headers.get(names.HEADER_IF_GATE),
+                    name=name,
+                    payload=given,
+                )
+            except ValidationError as bad:
+                raise ApiError(400, "the payload is nested too deeply") from bad
+            return await services.engine.post(run, event, once)
+
+        return await answer_once(services.store, once, act)
+
+    @router.get("/assemblies", response_model=Assemblies)
+    async def assemblies() -> Response:
+        """List the Assemblies that are held, the runs that hold them, and the watched maps."""
+        held, by_assembly = await services.store.read(
+            lambda db: (assembly_rows.held(db), run_rows.held_by(db))
+        )
+        current = services.registry.hash
+        return answer(
+            Assemblies(
+                current=current,
+                assemblies=[
+                    HeldAssembly(
+                        hash=each.hash,
+                        kit_version=each.kit_version,
+                        current=each.hash == current,
+                        runs=by_assembly.get(each.hash, []),
+                    )
+                    for each in held
+                ],
+                maps=services.maps(),
+            ).model_dump(mode="json", by_alias=True)
+        )
+
+    return router
+
+
+async def _found(services: Services, run: str) -> Run:
+    found = await services.store.read(lambda db: run_rows.read_shown(db, run))
+    if found is None:
+        raise ApiError(404, f'no run "{run}"')
+    return found

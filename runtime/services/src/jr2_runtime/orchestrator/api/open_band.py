@@ -1,0 +1,104 @@
+"""The open band: structure and observation; no token, no context, no payload.
+
+Source: spec/runtime.md §1.3 and §1.4; the shapes are those of `jr2.wire`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from jr2 import host_wire, names, signed
+from jr2.wire import Health, WorkflowView
+
+from ..engine import Current, shown, told
+from ..feeds import Topic
+from ..store import runs as run_rows
+from .errors import ApiError, answer, shape
+from .services import Services
+from .stream import Opening
+from .watching import watch
+
+
+def open_band(services: Services) -> APIRouter:
+    """Structure and observation: no token, no context, no payload."""
+    router = APIRouter()
+
+    @router.get("/healthz", response_model=Health)
+    async def healthz(request: Request) -> Response:
+        """Say what is deployed, and prove it to whoever sends a nonce."""
+        fields: dict[str, Any] = {"ok": True, "version": names.KIT_VERSION}
+        nonce = request.headers.get(names.HEADER_NONCE)
+        if nonce is not None:
+            if not signed.is_nonce(nonce):
+                raise ApiError(
+                    400, f"{names.HEADER_NONCE} has 16 to 128 letters, digits, `-` and `_`"
+                )
+            fields["proof"] = signed.proof(services.values.signing_key, nonce)
+        if services.registry.hash is not None:
+            fields["hash"] = services.registry.hash
+        return shape(Health(**fields))
+
+    @router.get("/readyz")
+    async def readyz() -> Response:
+        """Say that requests are answered."""
+        return answer({"ready": True})
+
+    @router.get("/workflows", response_model=list[str])
+    async def workflows() -> Response:
+        """List the Workflows of the current Assembly."""
+        current = services.registry.current
+        return answer([] if current is None else list(current.workflows))
+
+    @router.get("/workflows/{name}", response_model=WorkflowView)
+    async def workflow(name: str) -> Response:
+        """Show the door of a Workflow."""
+        _, found = _current(services, name)
+        return shape(WorkflowView(name=found.name, machine_id=found.machine_id, input=found.input))
+
+    @router.get("/workflows/{name}/machine")
+    async def machine(name: str) -> Response:
+        """Show the structure of a Workflow's Machine."""
+        return answer(_current(services, name)[1].document)
+
+    @router.get("/workflows/{name}/runs")
+    async def observed(name: str) -> Response:
+        """List the live runs of a Workflow, as anybody may see them."""
+        runs = await services.store.read(lambda db: run_rows.live(db, name))
+        return answer([shown.dump(shown.observation(run)) for run in runs])
+
+    @router.get("/workflows/{name}/events")
+    async def watch_workflow(name: str) -> Response:
+        """Stream the live runs of a Workflow, first all of them, then each change.
+
+        A name that no Workflow has is an empty set, to which a later publish may add.
+        """
+
+        async def opening() -> Opening:
+            runs = await services.store.read(lambda db: run_rows.live(db, name))
+            return Opening(told.runs_frame(runs), {run.id: run.seq for run in runs})
+
+        return await watch(services, Topic("workflow", name), opening)
+
+    @router.get("/workflows/{name}/runs/{run}/events")
+    async def watch_observed(name: str, run: str) -> Response:
+        """Stream a live run of a Workflow, as anybody may see it, until it settles."""
+
+        async def opening() -> Opening:
+            found = await services.store.read(lambda db: run_rows.read_shown(db, run))
+            if found is None or found.workflow != name or found.status != "live":
+                raise ApiError(404, f'workflow "{name}" has no live run "{run}"')
+            return Opening.of(told.observed_frame(found))
+
+        return await watch(services, Topic("observed", run), opening)
+
+    return router
+
+
+def _current(services: Services, workflow: str) -> tuple[Current, host_wire.LoadedWorkflow]:
+    current = services.registry.current
+    if current is None or workflow not in current.workflows:
+        raise ApiError(404, f'no workflow "{workflow}"')
+    return current, current.workflows[workflow]

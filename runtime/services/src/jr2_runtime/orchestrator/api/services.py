@@ -1,0 +1,32 @@
+"""What the routes stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jr2.wire import Maps
+
+from ..assemblies.publish import Publisher
+from ..engine import Engine, Registry
+from ..feeds import Feeds
+from ..store import Store
+from .auth import Values
+from .stream import COMMENT_AFTER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of one Orchestrator, and what a route is told by."""
+
+    store: Store
+    engine: Engine
+    registry: Registry
+    feeds: Feeds
+    publisher: Publisher
+    maps: Callable[[], Maps]
+    values: Values
+    namespace: str | None = None
+    """Where the Service is; `None` outside of a cluster."""
+    comment_after: float = COMMENT_AFTER
+    """Seconds of silence after which a feed writes a comment."""
