@@ -319,7 +319,7 @@ def _values(cluster: ClusterTarget, token: str | None, out: Output) -> Values:
         return Values(token=token, signing_key=cluster.values().signing_key)
     except errors.StepFailed:
         out.warning(
-            f"the key that proves the Orchestrator cannot be read from Secret "
+            f"warning: the key that proves the Orchestrator cannot be read from Secret "
             f"{names.INSTANCE_SECRET} — the token of {names.ENV_TOKEN} is sent unproved"
         )
         return Values(token=token, signing_key=None)

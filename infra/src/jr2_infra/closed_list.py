@@ -93,6 +93,7 @@ INSTANCE_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (DEPLOYMENT, names.ORCHESTRATOR),
     (NETWORK_POLICY, names.SANDBOX_INGRESS),
     (NETWORK_POLICY, names.INSTANCE_HARNESS_INGRESS),
+    (NETWORK_POLICY, names.ORCHESTRATOR_INGRESS),
 )
 """Everything that the Converge can make in the namespace of an Instance."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jr2 import names
+from jr2.config import AllowFrom
 
 from . import closed_list, immutable, versions
 from .components import base, images, namespace, network, operator, orchestrator, secrets
@@ -39,6 +40,7 @@ class Wants:
         models: the models that its Agents use and that are checked from the cluster.
         crds: the definitions of jr2's custom resources.
         operator_rules: what the operator may do.
+        allow_from: who may connect to the Orchestrator besides its own pods.
     """
 
     place: Place
@@ -54,6 +56,7 @@ class Wants:
     models: tuple[str, ...] = ()
     crds: tuple[Mapping[str, Any], ...] = ()
     operator_rules: tuple[Mapping[str, Any], ...] = ()
+    allow_from: tuple[AllowFrom, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +211,10 @@ class Objects:
                         harness=wants.harness,
                     )
                 ),
-                *(base.resource("network", obj) for obj in network.policies(instance, ns)),
+                *(
+                    base.resource("network", obj)
+                    for obj in network.policies(instance, ns, allow_from=wants.allow_from)
+                ),
                 base.resource("orchestrator", claim),
                 *(base.resource("orchestrator", obj) for obj in orchestrator.rights(instance, ns)),
                 base.resource("orchestrator", orchestrator.service(instance, ns)),

@@ -321,6 +321,7 @@ class Session:
             workflows=tuple(staged.manifest.workflows),
             crds=tuple(crds.load()),
             operator_rules=tuple(rule.as_object() for rule in rbac.OPERATOR_RULES),
+            allow_from=tuple(config.network.allow_from),
         )
 
     def _plan(

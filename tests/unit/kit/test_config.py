@@ -9,6 +9,7 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from jr2 import (
+    AllowFrom,
     Config,
     ConfigInvalid,
     ConfigMapKeyRef,
@@ -23,6 +24,7 @@ from jr2 import (
     GitSign,
     Harness,
     ModelLimits,
+    Network,
     Operator,
     PriorityClasses,
     Provider,
@@ -96,6 +98,7 @@ def full() -> Config:
         ),
         priority_classes=PriorityClasses(control="high"),
         operator=Operator(manage=False),
+        network=Network(allow_from=[AllowFrom(namespace="hooks", pods={"app": "x"})]),
     )
 
 
@@ -166,7 +169,7 @@ WRONG: list[tuple[Callable[[], Config], str]] = [
     (
         lambda: Config(nmae="x"),  # type: ignore[call-arg]
         "nmae: is no field of Config (its fields: name, registry, kit_registry, platforms, git, "
-        "secrets, harness, sandbox, priority_classes, operator)",
+        "secrets, harness, sandbox, priority_classes, operator, network)",
     ),
     (
         lambda: Config(git=Git(credentials=[GitCredential(match="a"), GitCredential(match="")])),
@@ -265,6 +268,24 @@ WRONG: list[tuple[Callable[[], Config], str]] = [
         "sandbox.tolerations[0].operator: must be 'Exists' or 'Equal'",
     ),
     (lambda: Config(operator=Operator(manage=1)), "operator.manage: must be True or False"),
+    (
+        lambda: Config(network=Network(allow_from=[AllowFrom(cidr="10.0.0.1/8")])),
+        'network.allow_from[0].cidr: "10.0.0.1/8" is no range of addresses — write one such as '
+        '"10.0.0.0/8"',
+    ),
+    (
+        lambda: Config(network=Network(allow_from=[AllowFrom(namespace="A")])),
+        'network.allow_from[0].namespace: "A" cannot name a namespace: it holds "A", and only a-z, '
+        '0-9 and "-" are legal',
+    ),
+    (
+        lambda: Config(network=Network(allow_from=[AllowFrom()])),
+        "network.allow_from[0]: needs pods (namespace, pods or both) or cidr",
+    ),
+    (
+        lambda: Config(network=Network(allow_from=[AllowFrom(namespace="a", cidr="10.0.0.0/8")])),
+        "network.allow_from[0]: needs pods (namespace, pods or both) or cidr, not both",
+    ),
     (
         lambda: Config(name="Feature/X"),
         'name: "Feature/X" cannot name an Instance: it holds "F", and only a-z, 0-9 and "-" are '

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from .built import BuiltMachine, InputRefused
     from .config import (
+        AllowFrom,
         Config,
         ConfigInvalid,
         ConfigMapKeyRef,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         GitSign,
         Harness,
         ModelLimits,
+        Network,
         Operator,
         PriorityClasses,
         Provider,
@@ -72,6 +74,7 @@ if TYPE_CHECKING:
 __all__ = [
     "OPEN",
     "AgentEvent",
+    "AllowFrom",
     "Binding",
     "BuildRefused",
     "BuiltMachine",
@@ -108,6 +111,7 @@ __all__ = [
     "Machine",
     "Message",
     "ModelLimits",
+    "Network",
     "Operator",
     "PriorityClasses",
     "Provider",
@@ -129,6 +133,7 @@ __all__ = [
 _MODULES: Final = {
     "built": ("BuiltMachine", "InputRefused"),
     "config": (
+        "AllowFrom",
         "Config",
         "ConfigInvalid",
         "ConfigMapKeyRef",
@@ -143,6 +148,7 @@ _MODULES: Final = {
         "GitSign",
         "Harness",
         "ModelLimits",
+        "Network",
         "Operator",
         "PriorityClasses",
         "Provider",

@@ -33,6 +33,7 @@ from pydantic import (
     model_validator,
 )
 
+from .config_network import AllowFrom, Network
 from .config_part import (
     Amount,
     ConfigInvalid,
@@ -49,6 +50,7 @@ from .config_part import (
 )
 
 __all__ = [
+    "AllowFrom",
     "Config",
     "ConfigInvalid",
     "ConfigMapKeyRef",
@@ -63,6 +65,7 @@ __all__ = [
     "GitSign",
     "Harness",
     "ModelLimits",
+    "Network",
     "Operator",
     "PriorityClasses",
     "Provider",
@@ -482,6 +485,7 @@ class Config(Part):
         sandbox: where Sandboxes are placed.
         priority_classes: PriorityClasses that exist.
         operator: whether jr2 manages the operator.
+        network: who else may connect to the Orchestrator.
 
     Raises:
         ConfigInvalid: the shape is wrong; it names the first wrong field.
@@ -497,6 +501,7 @@ class Config(Part):
     sandbox: Sandbox = Sandbox()
     priority_classes: PriorityClasses = PriorityClasses()
     operator: Operator = Operator()
+    network: Network = Network()
 
     def _keep(self, data: dict[str, Any], error: ValidationError) -> None:
         raise invalid(error, Config) from None

@@ -82,6 +82,17 @@ def legal_name(name: str | None) -> str | None:
     return name
 
 
+def legal_label(name: str | None) -> str | None:
+    """Return the name of a namespace as it is.
+
+    Raises:
+        PydanticCustomError: no cluster takes it as one.
+    """
+    if name is not None and (problem := name_problem(name)) is not None:
+        raise wrong_shape(problem.replace("cannot name an Instance", "cannot name a namespace"))
+    return name
+
+
 def wrong_shape(text: str) -> PydanticCustomError:
     """Return the error that a validator raises; the text is told as it stands."""
     return PydanticCustomError("jr2", "{text}", {"text": text})

@@ -64,6 +64,7 @@ HARNESS_ENV_SECRET: Final = "jr2-harness-env"
 SANDBOX_INGRESS: Final = "jr2-sandbox-ingress"
 INSTANCE_HARNESS: Final = "jr2-instance-harness"
 INSTANCE_HARNESS_INGRESS: Final = "jr2-instance-harness-ingress"
+ORCHESTRATOR_INGRESS: Final = "jr2-orchestrator-ingress"
 LABEL_SANDBOX_NAME: Final = "sandbox.jr2.dev/name"
 CONVERGE_LEASE: Final = "jr2-converge"
 

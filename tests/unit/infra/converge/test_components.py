@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jr2 import names
-from jr2.config import Gateway, Harness, Provider
+from jr2.config import AllowFrom, Gateway, Harness, Provider
 from jr2_infra.closed_list import CLUSTER_OBJECTS, INSTANCE_OBJECTS, SYSTEM_OBJECTS
-from jr2_infra.components import images
+from jr2_infra.components import images, network
 from jr2_infra.resources import KubernetesResource
 
 if TYPE_CHECKING:
@@ -143,24 +143,57 @@ def test_nothing_of_the_assembly_stands_in_the_pod_template(world: World, object
     assert names.ANNOTATION_IMAGES not in template["metadata"]["annotations"]
 
 
-def test_the_network_policies_let_only_the_orchestrator_in(objects: Objects) -> None:
-    policies = [obj for obj in objects if obj["kind"] == "NetworkPolicy"]
-    assert len(policies) == 2
-    for policy in policies:
-        assert policy["spec"]["policyTypes"] == ["Ingress"]
-        (rule,) = policy["spec"]["ingress"]
-        assert rule == {
-            "from": [
-                {
-                    "podSelector": {
-                        "matchLabels": {
-                            "app": "jr2-orchestrator",
-                            names.LABEL_INSTANCE: "demo",
-                        }
-                    }
-                }
-            ]
-        }
+def policies(objects: Objects) -> dict[str, Any]:
+    return {
+        obj["metadata"]["name"]: obj["spec"] for obj in objects if obj["kind"] == "NetworkPolicy"
+    }
+
+
+ORCHESTRATOR = {"matchLabels": {"app": "jr2-orchestrator", names.LABEL_INSTANCE: "demo"}}
+
+
+def test_the_pods_of_agents_let_only_the_orchestrator_in(objects: Objects) -> None:
+    found = policies(objects)
+    assert len(found) == 3
+    for name in (names.SANDBOX_INGRESS, names.INSTANCE_HARNESS_INGRESS):
+        assert found[name]["policyTypes"] == ["Ingress"]
+        (rule,) = found[name]["ingress"]
+        assert rule == {"from": [{"podSelector": ORCHESTRATOR}]}
+
+
+def test_the_orchestrator_lets_in_who_calls_it_and_whom_the_config_names(
+    objects: Objects,
+) -> None:
+    own = [
+        {
+            "podSelector": {
+                "matchExpressions": [{"key": "sandbox.jr2.dev/name", "operator": "Exists"}]
+            }
+        },
+        {"podSelector": {"matchLabels": {"app": "jr2-instance-harness"}}},
+    ]
+    port = [{"port": 4000, "protocol": "TCP"}]
+    spec = policies(objects)[names.ORCHESTRATOR_INGRESS]
+    assert spec["podSelector"] == ORCHESTRATOR
+    assert spec["policyTypes"] == ["Ingress"]
+    assert spec["ingress"] == [{"from": own, "ports": port}]
+
+    allowed = [
+        AllowFrom(namespace="hooks", pods={"app": "translator"}),
+        AllowFrom(namespace="hooks"),
+        AllowFrom(pods={"app": "own"}),
+        AllowFrom(cidr="10.0.0.0/8"),
+    ]
+    made = network.policies("demo", "demo", allow_from=allowed)
+    (rule,) = made[-1]["spec"]["ingress"]
+    hooks = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "hooks"}}}
+    assert rule["from"] == [
+        *own,
+        {**hooks, "podSelector": {"matchLabels": {"app": "translator"}}},
+        hooks,
+        {"podSelector": {"matchLabels": {"app": "own"}}},
+        {"ipBlock": {"cidr": "10.0.0.0/8"}},
+    ]
 
 
 def test_the_orchestrators_role_names_its_two_maps(objects: Objects) -> None:
