@@ -2,7 +2,7 @@
 
 A machine may name many repositories. Only the main component of the suite itself and of its
 updates is taken, and only where Debian's own key, or no key, is named; so a vendor's repository
-never reaches an image. With none, mmdebstrap knows Debian's mirrors itself.
+never reaches an image. A machine without one, such as Ubuntu, is told a mirror.
 """
 
 from __future__ import annotations
@@ -11,15 +11,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _UPDATES = ("", "-updates", "-security")
+MIRROR_VARIABLE = "JR2_DEBIAN_MIRROR"
+"""The address of Debian's archive, for a machine whose own apt sources do not serve the suite."""
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def for_suite(apt: Path, suite: str) -> str:
+def for_suite(apt: Path, suite: str, *, mirror: str | None = None) -> str:
     """Return the sources for `suite` in the deb822 form, or an empty text.
 
     Args:
         apt: the folder `/etc/apt`.
         suite: the suite's code name.
+        mirror: the address of Debian's archive, taken instead of what `apt` names; its security
+            updates are at the same address with `-security`.
     """
+    if mirror:
+        address = mirror.rstrip("/")
+        return "\n".join(
+            f"Types: deb\nURIs: {uri}\nSuites: {suites}\nComponents: main\nSigned-By: {_KEYRING}\n"
+            for uri, suites in (
+                (address, f"{suite} {suite}-updates"),
+                (f"{address}-security", f"{suite}-security"),
+            )
+        )
     suites = {f"{suite}{update}" for update in _UPDATES}
     kept = []
     for stanza in _stanzas(apt):
