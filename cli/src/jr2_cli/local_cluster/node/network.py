@@ -20,8 +20,9 @@ from typing import Final
 from jr2.errors import StepFailed
 from jr2_infra import processes
 
-from ..tools import lookup
-from . import layout, settings
+from ...tools import lookup
+from .. import layout
+from ..definition import settings
 
 _FORWARD: Final = Path("/proc/sys/net/ipv4/ip_forward")
 _BRIDGED: Final = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")

@@ -11,9 +11,10 @@ from typing import Final
 
 from jr2.errors import Refusal, StepFailed
 
-from .. import tools
-from ..tools import catalogue, lookup
-from . import cgroups, services, settings
+from ... import tools
+from ...tools import catalogue, lookup
+from ..definition import services, settings
+from . import cgroups
 
 _CAP_SYS_RESOURCE: Final = 24
 _NEEDED_PACKAGES: Final = (
@@ -50,7 +51,7 @@ def check_platform(platform: str, user_id: int, verb: str) -> None:
         )
 
 
-def find_programs() -> dict[str, Path]:
+def find_programs() -> dict[str, services.Binary]:
     """Find the programs of the cluster.
 
     Raises:
@@ -66,10 +67,16 @@ def find_programs() -> dict[str, Path]:
             f"packages of this system are missing: {', '.join(packages)} — run "
             "`jr2 tools install`, then try again"
         )
-    return {item.program.name: item.path for item in found if item.path is not None}
+    return {
+        item.program.name: services.Binary(item.path, item.version)
+        for item in found
+        if item.path is not None
+    }
 
 
-def look(programs: Mapping[str, Path]) -> tuple[settings.Machine, cgroups.Hierarchies]:
+def look(
+    programs: Mapping[str, services.Binary],
+) -> tuple[settings.Machine, cgroups.Hierarchies]:
     """Read what the settings depend on, and where the control groups are.
 
     Args:
@@ -91,8 +98,8 @@ def look(programs: Mapping[str, Path]) -> tuple[settings.Machine, cgroups.Hierar
                 Path("/proc/self/status").read_text(), _CAP_SYS_RESOURCE
             ),
             cni_folder=folder,
-            runc=programs["runc"],
-            shim=programs["containerd-shim-runc-v2"],
+            runc=programs["runc"].path,
+            shim=programs["containerd-shim-runc-v2"].path,
         ),
         hierarchies,
     )

@@ -4,8 +4,13 @@ The authority of etcd is apart from the cluster's, so that no certificate of the
 etcd, where all data lie. Each process is the user that Kubernetes knows it as; jr2 has a user of
 its own in a group of its own, so that taking its rights away needs no new authority.
 
-Keys are made once and are private to root. A certificate is renewed at a start when it has less
-than a third of its life left.
+Keys are made once and are private to root. A certificate is renewed, at a start and while the
+cluster runs, when less than a third of its life is left, or when it is not the one that this jr2
+would make. An authority is renewed in the same way and keeps its key, so what it signed stays good,
+and who still holds its older certificate has years left to get the new one.
+
+Each process of the cluster reads its certificate from its file again: servers within a minute,
+clients within five. None has to be started again.
 
 Source: design §7.
 """
@@ -24,7 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from . import layout, private_files
+from .. import layout, private_files
 
 ADMIN_GROUP: Final = "jr2-local:admins"
 ADMIN_USER: Final = "jr2"
@@ -100,43 +105,52 @@ SUBJECTS: Final[tuple[Subject, ...]] = (
 
 
 def needs_renewal(certificate: x509.Certificate, now: datetime.datetime) -> bool:
-    """Tell whether less than a third of a certificate's life is left.
+    """Tell whether less than a third of a certificate's life is left, or it has not yet begun.
 
     Args:
         certificate: the certificate.
         now: the time, with its zone.
     """
-    end = certificate.not_valid_after_utc
-    return end - now < (end - certificate.not_valid_before_utc) / 3
+    begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return now < begin or end - now < (end - begin) / 3
 
 
-def ensure_certificates(files: layout.Layout, now: datetime.datetime | None = None) -> None:
-    """Make what is missing and renew what is old; keys and authorities stay.
+def ensure_certificates(
+    files: layout.Layout, now: datetime.datetime | None = None
+) -> tuple[str, ...]:
+    """Make what is missing and renew what is old; keys stay.
 
     Args:
         files: where they lie.
         now: the time; `None` is now.
+
+    Returns:
+        The names of the certificates that were written.
     """
     moment = datetime.datetime.now(datetime.UTC) if now is None else now
     files.pki.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for authority in (CLUSTER_AUTHORITY, ETCD_AUTHORITY):
-        _ensure_authority(files, authority, moment)
-    _ensure_key(files.key(SERVICE_ACCOUNT_KEY))
-    public = _load_key(files.key(SERVICE_ACCOUNT_KEY)).public_key()
-    private_files.write(
-        files.pki / f"{SERVICE_ACCOUNT_KEY}.pub",
-        public.public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        ),
+    written = [
+        name
+        for name in (CLUSTER_AUTHORITY, ETCD_AUTHORITY)
+        if _ensure_authority(files, name, moment)
+    ]
+    public = _ensure_key(files.key(SERVICE_ACCOUNT_KEY)).public_key()
+    text = public.public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
-    for subject in SUBJECTS:
-        _ensure_certificate(files, subject, moment)
+    public_path = files.pki / f"{SERVICE_ACCOUNT_KEY}.pub"
+    if not public_path.exists() or public_path.read_bytes() != text:
+        private_files.write(public_path, text)
+    written += [subject.file for subject in SUBJECTS if _ensure_certificate(files, subject, moment)]
+    return tuple(written)
 
 
-def _ensure_authority(files: layout.Layout, name: str, now: datetime.datetime) -> None:
+def _ensure_authority(files: layout.Layout, name: str, now: datetime.datetime) -> bool:
     path = files.certificate(name)
     if path.exists():
-        return
+        present = x509.load_pem_x509_certificate(path.read_bytes())
+        if not needs_renewal(present, now):
+            return False
     key = _ensure_key(files.key(name))
     subject = _name(f"jr2-local {name}", None)
     certificate = (
@@ -153,14 +167,15 @@ def _ensure_authority(files: layout.Layout, name: str, now: datetime.datetime) -
         .sign(key, hashes.SHA256())
     )
     private_files.write(path, certificate.public_bytes(serialization.Encoding.PEM))
+    return True
 
 
-def _ensure_certificate(files: layout.Layout, subject: Subject, now: datetime.datetime) -> None:
+def _ensure_certificate(files: layout.Layout, subject: Subject, now: datetime.datetime) -> bool:
     path = files.certificate(subject.file)
     if path.exists():
         present = x509.load_pem_x509_certificate(path.read_bytes())
-        if not needs_renewal(present, now):
-            return
+        if is_for(present, subject) and not needs_renewal(present, now):
+            return False
     key = _ensure_key(files.key(subject.file))
     authority = x509.load_pem_x509_certificate(files.certificate(subject.authority).read_bytes())
     authority_key = _load_key(files.key(subject.authority))
@@ -189,6 +204,19 @@ def _ensure_certificate(files: layout.Layout, subject: Subject, now: datetime.da
         )
     certificate = builder.sign(authority_key, hashes.SHA256())
     private_files.write(path, certificate.public_bytes(serialization.Encoding.PEM))
+    return True
+
+
+def is_for(certificate: x509.Certificate, subject: Subject) -> bool:
+    """Tell whether a certificate names the user, the group and the hosts that it should."""
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        hosts = set(found)
+    except x509.ExtensionNotFound:
+        hosts = set()
+    return certificate.subject == _name(subject.user, subject.group) and hosts == set(
+        _alternative_names(subject.hosts)
+    )
 
 
 def _alternative_names(hosts: Sequence[str]) -> list[x509.GeneralName]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import pytest
 import yaml
 
 from jr2.errors import StepFailed
-from jr2_cli.local_cluster import certificates, kubeconfig, layout
+from jr2_cli.local_cluster import kubeconfig, layout
+from jr2_cli.local_cluster.definition import certificates
 
 OTHER: dict[str, Any] = {
     "apiVersion": "v1",
@@ -92,26 +94,125 @@ def test_permissions_owner_and_a_link_stay(
 def test_an_older_entry_of_the_same_name_is_replaced_in_its_place(
     entries: dict[str, dict[str, Any]],
 ) -> None:
-    present = copy.deepcopy(OTHER)
-    present["clusters"].insert(0, {"name": layout.CONTEXT, "cluster": {"server": "https://old"}})
+    config = copy.deepcopy(OTHER)
+    config["clusters"].insert(0, {"name": layout.CONTEXT, "cluster": {"server": "https://old"}})
 
-    merged = kubeconfig.with_context(present, entries)
+    kubeconfig.put_context(config, entries, becomes_current=True)
 
-    assert [entry["name"] for entry in merged["clusters"]] == [layout.CONTEXT, "prod"]
-    assert merged["clusters"][0] == entries["clusters"]
-    assert kubeconfig.with_context(merged, entries) == merged
+    assert [entry["name"] for entry in config["clusters"]] == [layout.CONTEXT, "prod"]
+    assert config["clusters"][0] == entries["clusters"]
+    again = copy.deepcopy(config)
+    kubeconfig.put_context(again, entries, becomes_current=True)
+    assert again == config
 
 
 def test_the_current_context_goes_only_when_it_was_ours(
     entries: dict[str, dict[str, Any]],
 ) -> None:
-    ours = kubeconfig.with_context({}, entries)
-    others = kubeconfig.with_context(OTHER, entries)
+    ours: dict[str, Any] = {}
+    others = copy.deepcopy(OTHER)
+    for config in (ours, others):
+        kubeconfig.put_context(config, entries, becomes_current=True)
+    assert ours["current-context"] == layout.CONTEXT
 
-    assert "current-context" not in kubeconfig.without_context(ours)
-    assert kubeconfig.without_context(others)["current-context"] == "prod"
-    assert kubeconfig.holds_nothing(kubeconfig.without_context(ours))
-    assert not kubeconfig.holds_nothing(kubeconfig.without_context(others))
+    for config in (ours, others):
+        kubeconfig.take_context(config)
+
+    assert "current-context" not in ours
+    assert others["current-context"] == "prod"
+    assert kubeconfig.holds_nothing(ours)
+    assert not kubeconfig.holds_nothing(others)
+
+
+WRITTEN_BY_HAND = """\
+# mine
+apiVersion: v1
+clusters:
+{i}- cluster:
+{i}    server: https://prod.example:443 # the one that earns money
+{i}  name: prod
+# who may do what
+contexts:
+{i}- context: {{cluster: prod, user: "me"}}
+{i}  name: prod
+current-context: 'prod'
+kind: Config
+preferences:
+  colors: yes
+users:
+{i}- name: me
+{i}  user:
+{i}    token: 0123
+{i}    exec:
+{i}      command: >-
+{i}        folded
+{i}        text
+x-unknown: {{a: 1e3, c: 0x1F, d: 1_000}}
+# the end
+"""
+
+
+@pytest.mark.parametrize("indent", ["", "  "])
+def test_comments_quotes_and_unknown_keys_stay_as_they_are(
+    tmp_path: Path, entries: dict[str, dict[str, Any]], indent: str
+) -> None:
+    path = tmp_path / "config"
+    before = WRITTEN_BY_HAND.format(i=indent)
+    path.write_text(before)
+
+    kubeconfig.merge(path, entries)
+
+    lines = path.read_text().splitlines()
+    left = iter(lines)
+    assert all(line in left for line in before.splitlines())
+    assert len(lines) == len(before.splitlines()) + 4 + 4 + 4
+    kubeconfig.unmerge(path)
+    assert path.read_text() == before
+
+
+def test_a_kubeconfig_in_json_stays_one(tmp_path: Path, entries: dict[str, dict[str, Any]]) -> None:
+    path = tmp_path / "config"
+    path.write_text(json.dumps(OTHER))
+
+    kubeconfig.merge(path, entries)
+    kubeconfig.unmerge(path)
+
+    assert json.loads(path.read_text()) == OTHER
+
+
+def test_the_current_context_of_a_later_file_stays_the_current_one(
+    tmp_path: Path, entries: dict[str, dict[str, Any]]
+) -> None:
+    # kubectl takes it from the first file that names one.
+    first, second = tmp_path / "first", tmp_path / "second"
+    second.write_text(yaml.safe_dump(OTHER))
+    broken = tmp_path / "broken"
+    broken.write_text("{")
+    files = kubeconfig.paths({"KUBECONFIG": f"{first}:{broken}:{second}"})
+
+    assert kubeconfig.says_current(files[1:])
+    assert not kubeconfig.says_current([first, broken])
+    kubeconfig.merge(first, entries, becomes_current=False)
+
+    assert "current-context" not in yaml.safe_load(first.read_text())
+    assert second.read_text() == yaml.safe_dump(OTHER)
+
+
+def test_a_refresh_changes_only_a_file_that_still_has_the_context(
+    tmp_path: Path, entries: dict[str, dict[str, Any]]
+) -> None:
+    has, has_not = tmp_path / "has", tmp_path / "has-not"
+    kubeconfig.merge(has, entries)
+    has_not.write_text(yaml.safe_dump(OTHER))
+    newer = copy.deepcopy(entries)
+    newer["users"]["user"]["client-certificate-data"] = "bmV3"
+
+    for path in (has, has_not, tmp_path / "absent"):
+        kubeconfig.refresh(path, newer)
+
+    assert yaml.safe_load(has.read_text())["users"] == [newer["users"]]
+    assert has_not.read_text() == yaml.safe_dump(OTHER)
+    assert not (tmp_path / "absent").exists()
 
 
 def test_a_file_without_the_context_is_not_written(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from . import layout
+from .. import layout
 
 _FOLDERS = ("bin", "etc", "dev", "proc", "sys", "tmp", "var")
 _PASSWD = b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from jr2.errors import Aborted, StepFailed
-from jr2_cli.local_cluster import layout, lifecycle, record, supervisor
+from jr2_cli.local_cluster import layout, lifecycle, record
+from jr2_cli.local_cluster.definition import certificates
+from jr2_cli.local_cluster.supervision import remains
 
 
 class Voice:
@@ -85,12 +87,10 @@ def test_delete_asks_and_changes_nothing_when_the_answer_is_no(cluster: lifecycl
 def test_a_cluster_that_runs_is_named_and_left_alone(
     cluster: lifecycle.Cluster, verb: str, tmp_path: Path
 ) -> None:
-    from jr2_cli.local_cluster import certificates
-
     certificates.ensure_certificates(cluster.files)
     noted = record.Record(kubernetes="1.36.3", created_at=1.0)
     cluster.files.record.write_text(noted.model_dump_json())
-    descriptor = supervisor.take_lock(cluster.files.supervisor_lock)
+    descriptor = remains.take_lock(cluster.files.supervisor_lock)
     assert descriptor is not None
     try:
         getattr(cluster, verb)()

@@ -14,9 +14,11 @@ from pathlib import Path
 from jr2.errors import StepFailed
 from jr2_infra import processes
 
-from ..tools import lookup
-from . import cgroups, layout, process_table
-from .layout import Layout
+from ...tools import lookup
+from .. import layout
+from ..layout import Layout
+from ..supervision import process_table
+from . import cgroups
 
 _CNI_RESULTS = Path("/var/lib/cni/results")
 _CONTAINER_LINKS = Path("/var/log/containers")
@@ -100,11 +102,12 @@ def forget_last_boot(files: Layout, boot_id: str) -> None:
         files: where the cluster lies.
         boot_id: what the kernel calls this boot.
     """
-    note = files.root / "boot-id"
+    note = files.boot_note
     if note.exists() and note.read_text() != boot_id:
         for folder in (files.containerd / "state", files.containerd / "runc"):
             unmount(folder)
             shutil.rmtree(folder, ignore_errors=True)
+        files.before.unlink(missing_ok=True)
     note.write_text(boot_id)
 
 

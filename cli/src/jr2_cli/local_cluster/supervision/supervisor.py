@@ -6,10 +6,11 @@ needs answer their probes; one that ends is started again, after a pause that do
 keeps ending. On SIGTERM each service ends before those that it needs, and the supervisor ends when
 all are gone.
 
-A supervisor that was killed leaves its services running. The next one ends them first, by the
-process ids and start times that the killed one wrote down.
+Beside that it keeps the logs short, and runs the chores of its plan.
 
-Run as `python -m jr2_cli.local_cluster.supervisor <plan>`.
+A supervisor that was killed leaves its services running. The next one ends them first (`remains`).
+
+Run as `python -m jr2_cli.local_cluster.supervision.supervisor <plan>`.
 
 Source: design §7.
 """
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import sys
@@ -27,9 +27,10 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from jr2_infra import process_table as identity
 from jr2_infra import processes
 
-from . import cgroups, plan, probes, process_table
+from . import logs, plan, probes, remains
 
 EXIT_SECOND = 3
 """Another supervisor holds the lock."""
@@ -38,9 +39,6 @@ EXIT_NOT_STARTED = 127
 """What a service counts as having ended with when its program cannot be started."""
 
 _PROBE_PAUSE = 0.05
-_LOCK_SECONDS = 0.5
-_LEFTOVER_SECONDS = 2.0
-_GROUP_SETTLE_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -64,6 +62,8 @@ class Supervisor:
 
     def __init__(self, work: plan.Plan) -> None:
         self._plan = work
+        name, _, value = work.mark.partition("=")
+        self._environment = {**work.environment, name: value}
         self._started_at = time.time()
         self._stopping = asyncio.Event()
         self._running = {service.name: _Running(service) for service in work.services}
@@ -73,9 +73,14 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        await asyncio.to_thread(end_leftovers, self._plan)
+        left = await asyncio.to_thread(remains.end_leftovers, self._plan)
+        if left:
+            _say(f"ended {left} processes of an earlier supervisor, which was killed")
         self._write_state()
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep_logs_short())
+            for chore in self._plan.chores:
+                group.create_task(self._repeat(chore))
             for running in self._running.values():
                 group.create_task(self._keep(running))
         self._plan.state.unlink(missing_ok=True)
@@ -86,6 +91,9 @@ class Supervisor:
         try:
             needed = [self._running[name].ready.wait() for name in service.after]
             if not await self._unless_stopping(asyncio.gather(*needed)):
+                return
+            gate = service.starts_when
+            if gate is not None and not await self._unless_stopping(_answer(gate)):
                 return
             pause = self._plan.first_pause
             while not self._stopping.is_set():
@@ -103,7 +111,7 @@ class Supervisor:
                     update={"restarts": running.state.restarts + 1}
                 )
             await self._others_ended(running)
-            await asyncio.to_thread(end_remains, service)
+            await asyncio.to_thread(remains.end_remains, service)
         finally:
             running.ended.set()
 
@@ -111,12 +119,9 @@ class Supervisor:
         """Start the process and wait for its end, its own or ours."""
         service = running.service
         log = self._plan.logs / f"{service.name}.log"
-        with contextlib.suppress(FileNotFoundError):
-            if log.stat().st_size > self._plan.log_bytes:
-                log.replace(log.with_suffix(".log.1"))
         try:
             process = await processes.spawn(
-                service.argv, env=self._plan.environment, cwd=self._plan.folder, log=log
+                service.argv, env=self._environment, cwd=self._plan.folder, log=log
             )
         except OSError as error:
             _say(f"{service.name} does not start: {error}")
@@ -127,7 +132,7 @@ class Supervisor:
         running.state = running.state.model_copy(
             update={
                 "pid": process.pid,
-                "started_ticks": process_table.start_ticks(process.pid),
+                "start": identity.start_of(process.pid),
                 "started_at": time.time(),
             }
         )
@@ -142,16 +147,14 @@ class Supervisor:
                 await watch
             running.process = None
             running.state = running.state.model_copy(
-                update={"pid": None, "started_ticks": None, "last_exit": process.returncode}
+                update={"pid": None, "start": None, "last_exit": process.returncode}
             )
             self._write_state()
 
     async def _watch_ready(self, running: _Running) -> None:
         """Let the services that need this one start when it answers for the first time."""
-        probe = running.service.probe
-        while probe is not None and not await asyncio.to_thread(probes.answers, probe):  # noqa: ASYNC110
-            # The service tells nobody when it is ready: it has to be asked again and again.
-            await asyncio.sleep(_PROBE_PAUSE)
+        if running.service.probe is not None:
+            await _answer(running.service.probe)
         running.ready.set()
 
     async def _end(self, running: _Running, process: asyncio.subprocess.Process) -> None:
@@ -166,6 +169,31 @@ class Supervisor:
             _say(f"{running.service.name} did not end in {seconds:g}s and is killed")
             process.kill()
             await process.wait()
+
+    async def _keep_logs_short(self) -> None:
+        while await self._unless_stopping(asyncio.sleep(self._plan.log_pause)):
+            await asyncio.to_thread(logs.rotate_all, self._plan.logs, self._plan.log_bytes)
+
+    async def _repeat(self, chore: plan.Chore) -> None:
+        """Run a chore after each pause; one that fails is run again after the next."""
+        while await self._unless_stopping(asyncio.sleep(chore.every_seconds)):
+            try:
+                process = await processes.spawn(
+                    chore.argv,
+                    env=self._environment,
+                    cwd=self._plan.folder,
+                    log=self._plan.logs / f"{chore.name}.log",
+                )
+            except OSError as error:
+                _say(f"{chore.name} does not start: {error}")
+                continue
+            await self._unless_stopping(_end_within(process, chore.longest_seconds))
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+            if process.returncode != 0:
+                _say(f"{chore.name} ended with {process.returncode}")
 
     async def _others_ended(self, running: _Running) -> None:
         for other in self._running.values():
@@ -189,103 +217,42 @@ class Supervisor:
     def _write_state(self) -> None:
         state = plan.State(
             pid=os.getpid(),
+            start=identity.start_of(os.getpid()),
             started_at=self._started_at,
             stopping=self._stopping.is_set(),
             services=tuple(running.state for running in self._running.values()),
         )
         part = self._plan.state.with_name(f".{self._plan.state.name}.part")
-        part.write_text(state.model_dump_json())
-        os.replace(part, self._plan.state)
-
-
-def end_remains(service: plan.Service) -> None:
-    """End what a service leaves running when it ends: its pods, or its helpers."""
-    if service.group_ends is not None:
-        found = cgroups.read_mounts(Path("/proc/mounts").read_text())
-        if found is not None:
-            process_table.end(
-                cgroups.process_ids(found, service.group_ends),
-                settle_seconds=_GROUP_SETTLE_SECONDS,
-            )
-    if service.strays is not None:
-        process_table.end(process_table.find_by_argument(service.strays), settle_seconds=1.0)
-
-
-def end_leftovers(work: plan.Plan) -> None:
-    """End the processes of a supervisor that was killed; pods go on, as when a node restarts."""
-    state = read_state(work.state)
-    if state is None:
-        return
-    left = {
-        entry.pid
-        for entry in state.services
-        if entry.pid is not None and process_table.lives(entry.pid, entry.started_ticks)
-    }
-    if left:
-        _say(f"ending {len(left)} processes of the supervisor {state.pid}, which was killed")
-        # They stand a crash; waiting for one that waits for another would only take long.
-        process_table.end(left, settle_seconds=_LEFTOVER_SECONDS)
-    work.state.unlink(missing_ok=True)
-
-
-def read_state(path: Path) -> plan.State | None:
-    """What a supervisor wrote down; `None` when there is nothing that can be read."""
-    try:
-        return plan.State.model_validate_json(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-
-
-def take_lock(path: Path) -> int | None:
-    """Lock the file that says that a supervisor lives.
-
-    Returns:
-        The descriptor that holds the lock until it is closed; `None` when another holds it.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # `is_running` holds the lock for an instant when nobody has it.
-    deadline = time.monotonic() + _LOCK_SECONDS
-    while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() < deadline:
-                time.sleep(0.02)
-                continue
-            os.close(descriptor)
-            return None
-        return descriptor
+            part.write_text(state.model_dump_json())
+            os.replace(part, self._plan.state)
+        except OSError as error:
+            # On a full disk the processes go on; their mark finds them when the note does not.
+            _say(f"cannot write {self._plan.state}: {error.strerror}")
 
 
-def is_running(path: Path) -> bool:
-    """Tell whether a supervisor holds its lock.
+async def _answer(probe: plan.Probe) -> None:
+    """Wait until something answers; it tells nobody when, so it is asked again and again."""
+    while not await asyncio.to_thread(probes.answers, probe):  # noqa: ASYNC110
+        await asyncio.sleep(_PROBE_PAUSE)
 
-    Args:
-        path: the file that it locks.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+
+async def _end_within(process: asyncio.subprocess.Process, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(process.wait(), seconds)
 
 
 def _say(text: str) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    sys.stderr.write(f"{stamp} {text}\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{stamp} {text}\n")
+        sys.stderr.flush()
 
 
 def main(arguments: list[str]) -> int:
     """Run the plan that the one argument names."""
     work = plan.Plan.model_validate_json(Path(arguments[0]).read_bytes())
-    descriptor = take_lock(work.lock)
+    descriptor = remains.take_lock(work.lock)
     if descriptor is None:
         _say("another supervisor runs this cluster")
         return EXIT_SECOND

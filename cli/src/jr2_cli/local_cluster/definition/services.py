@@ -6,11 +6,13 @@ Source: design §7 and local-cluster/ (the flags that are known to work).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from . import layout, plan
-from .layout import Layout
+from .. import layout
+from ..layout import Layout
+from ..supervision import plan
 
 PROGRAMS: Final = (
     "etcd",
@@ -31,18 +33,36 @@ PROGRAMS: Final = (
 """What `jr2 cluster create` needs of the table of programs."""
 
 _LOCALHOST: Final = "127.0.0.1"
+RENEWAL_MODULE: Final = "jr2_cli.local_cluster.renewal"
+_RENEWAL_SECONDS: Final = 600.0
 
 
-def build_plan(files: Layout, programs: Mapping[str, Path], path: str) -> plan.Plan:
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A program of this machine.
+
+    Args:
+        path: where it is.
+        version: its version.
+    """
+
+    path: Path
+    version: str | None
+
+
+def build_plan(
+    files: Layout, programs: Mapping[str, Binary], path: str, interpreter: str
+) -> plan.Plan:
     """Write down the cluster's processes for the supervisor.
 
     Args:
         files: where everything lies.
         programs: the place of each program of `PROGRAMS`.
         path: the folders of the operating system's programs, as in PATH.
+        interpreter: the Python that the supervisor runs in, for its chores.
     """
     # containerd looks for runc, and the shim for containerd, on PATH.
-    folders = dict.fromkeys(str(program.parent) for program in programs.values())
+    folders = dict.fromkeys(str(program.path.parent) for program in programs.values())
     return plan.Plan(
         folder=files.root,
         logs=files.logs,
@@ -67,18 +87,26 @@ def build_plan(files: Layout, programs: Mapping[str, Path], path: str) -> plan.P
             _local_path(files, programs["local-path-provisioner"]),
             _buildkitd(files, programs["buildkitd"]),
         ),
+        chores=(
+            plan.Chore(
+                name="renewal",
+                argv=(interpreter, "-I", "-m", RENEWAL_MODULE, str(files.root)),
+                every_seconds=_RENEWAL_SECONDS,
+            ),
+        ),
     )
 
 
-def _etcd(files: Layout, program: Path) -> plan.Service:
+def _etcd(files: Layout, program: Binary) -> plan.Service:
     client = f"https://{_LOCALHOST}:{layout.ETCD_PORT}"
     peer = f"https://{_LOCALHOST}:{layout.ETCD_PEER_PORT}"
     authority = str(files.certificate("etcd-ca"))
     certificate, key = str(files.certificate("etcd")), str(files.key("etcd"))
     return plan.Service(
         name="etcd",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--data-dir={files.etcd}",
             f"--name={layout.NODE_NAME}",
             f"--listen-client-urls={client}",
@@ -107,21 +135,23 @@ def _etcd(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _containerd(files: Layout, program: Path) -> plan.Service:
+def _containerd(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="containerd",
-        argv=(str(program), "--config", str(files.config / "containerd.toml")),
+        version=program.version,
+        argv=(str(program.path), "--config", str(files.config / "containerd.toml")),
         probe=plan.Probe(kind="unix", target=str(files.containerd_socket)),
         # The shims of pods name the socket with `-address`, and outlive containerd by design.
         strays=str(files.containerd_socket),
     )
 
 
-def _api_server(files: Layout, program: Path) -> plan.Service:
+def _api_server(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kube-apiserver",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--etcd-servers=https://{_LOCALHOST}:{layout.ETCD_PORT}",
             f"--etcd-cafile={files.certificate('etcd-ca')}",
             f"--etcd-certfile={files.certificate('etcd-client')}",
@@ -153,11 +183,12 @@ def _api_server(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _controller_manager(files: Layout, program: Path) -> plan.Service:
+def _controller_manager(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kube-controller-manager",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--kubeconfig={files.kubeconfig('kube-controller-manager')}",
             f"--bind-address={_LOCALHOST}",
             f"--secure-port={layout.CONTROLLER_MANAGER_PORT}",
@@ -179,11 +210,12 @@ def _controller_manager(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _scheduler(files: Layout, program: Path) -> plan.Service:
+def _scheduler(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kube-scheduler",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--kubeconfig={files.kubeconfig('kube-scheduler')}",
             f"--bind-address={_LOCALHOST}",
             f"--secure-port={layout.SCHEDULER_PORT}",
@@ -197,11 +229,12 @@ def _scheduler(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _kubelet(files: Layout, program: Path) -> plan.Service:
+def _kubelet(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kubelet",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--config={files.config / 'kubelet.json'}",
             f"--kubeconfig={files.kubeconfig('kubelet')}",
             f"--hostname-override={layout.NODE_NAME}",
@@ -216,10 +249,11 @@ def _kubelet(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _kube_proxy(files: Layout, program: Path) -> plan.Service:
+def _kube_proxy(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kube-proxy",
-        argv=(str(program), f"--config={files.config / 'kube-proxy.json'}"),
+        version=program.version,
+        argv=(str(program.path), f"--config={files.config / 'kube-proxy.json'}"),
         after=("kube-apiserver",),
         probe=plan.Probe(
             kind="http", target=f"http://{_LOCALHOST}:{layout.PROXY_HEALTH_PORT}/livez"
@@ -227,10 +261,11 @@ def _kube_proxy(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _coredns(files: Layout, program: Path) -> plan.Service:
+def _coredns(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="coredns",
-        argv=(str(program), "-conf", str(files.config / "Corefile")),
+        version=program.version,
+        argv=(str(program.path), "-conf", str(files.config / "Corefile")),
         after=("kube-apiserver",),
         probe=plan.Probe(
             kind="http", target=f"http://{_LOCALHOST}:{layout.COREDNS_READY_PORT}/ready"
@@ -238,11 +273,12 @@ def _coredns(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _kube_router(files: Layout, program: Path) -> plan.Service:
+def _kube_router(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="kube-router",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             "--run-router=false",
             "--run-firewall=true",
             "--run-service-proxy=false",
@@ -253,17 +289,24 @@ def _kube_router(files: Layout, program: Path) -> plan.Service:
             "--enable-ipv6=false",
             # Its health check listens on every address, and cannot be told otherwise.
             "--health-port=0",
-            "--metrics-port=0",
+            f"--metrics-addr={_LOCALHOST}",
+            f"--metrics-port={layout.ROUTER_METRICS_PORT}",
         ),
         after=("kube-apiserver",),
+        # It ends with a panic when its node is not there yet.
+        starts_when=_kubernetes_probe(files, f"{layout.SERVER}/api/v1/nodes/{layout.NODE_NAME}"),
+        probe=plan.Probe(
+            kind="http", target=f"http://{_LOCALHOST}:{layout.ROUTER_METRICS_PORT}/metrics"
+        ),
     )
 
 
-def _local_path(files: Layout, program: Path) -> plan.Service:
+def _local_path(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="local-path-provisioner",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             "start",
             f"--kubeconfig={files.kubeconfig('local-path-provisioner')}",
             f"--config={files.config / 'local-path.json'}",
@@ -278,11 +321,12 @@ def _local_path(files: Layout, program: Path) -> plan.Service:
     )
 
 
-def _buildkitd(files: Layout, program: Path) -> plan.Service:
+def _buildkitd(files: Layout, program: Binary) -> plan.Service:
     return plan.Service(
         name="buildkitd",
+        version=program.version,
         argv=(
-            str(program),
+            str(program.path),
             f"--addr=unix://{files.buildkit_socket}",
             f"--root={files.buildkit}",
             f"--config={files.config / 'buildkitd.toml'}",

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import datetime
 import ipaddress
 from pathlib import Path
 
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from jr2_cli.local_cluster import certificates, layout
+from jr2_cli.local_cluster import kubeconfig, layout, record, renewal, verb_lock
+from jr2_cli.local_cluster.definition import certificates
 
 NOW = datetime.datetime(2026, 11, 30, tzinfo=datetime.UTC)
 
@@ -97,3 +101,69 @@ def test_a_young_certificate_stays_and_an_old_one_is_renewed_with_its_key(
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {f"{subject.file}.crt" for subject in certificates.SUBJECTS}
     load(files, "admin").verify_directly_issued_by(load(files, "ca"))
+
+
+def test_a_renewal_says_what_it_wrote_and_writes_nothing_twice(files: layout.Layout) -> None:
+    later = NOW + datetime.timedelta(days=300)
+
+    written = certificates.ensure_certificates(files, later)
+
+    assert written == tuple(subject.file for subject in certificates.SUBJECTS)
+    assert certificates.ensure_certificates(files, later) == ()
+
+
+def test_an_authority_is_renewed_with_its_key_so_that_both_of_its_certificates_hold(
+    files: layout.Layout,
+) -> None:
+    older, leaf = load(files, "ca"), load(files, "admin")
+    later = NOW + datetime.timedelta(days=2600)
+
+    written = certificates.ensure_certificates(files, later)
+
+    newer, renewed = load(files, "ca"), load(files, "admin")
+    assert set(written) >= {"ca", "etcd-ca", "admin"}
+    assert newer.serial_number != older.serial_number
+    assert newer.not_valid_after_utc > renewed.not_valid_after_utc > later
+    leaf.verify_directly_issued_by(newer)
+    renewed.verify_directly_issued_by(older)
+
+
+def test_a_certificate_of_the_future_or_for_other_hosts_is_renewed(files: layout.Layout) -> None:
+    assert certificates.needs_renewal(load(files, "admin"), NOW - datetime.timedelta(days=1))
+    server = next(s for s in certificates.SUBJECTS if s.file == "kube-apiserver")
+    assert certificates.is_for(load(files, "kube-apiserver"), server)
+    more = dataclasses.replace(server, hosts=(*server.hosts, "10.0.0.1"))
+    assert not certificates.is_for(load(files, "kube-apiserver"), more)
+
+
+def test_a_renewal_reaches_the_kubeconfigs_that_hold_the_context(
+    files: layout.Layout, tmp_path: Path
+) -> None:
+    held, broken = tmp_path / "held", tmp_path / "broken"
+    kubeconfig.merge(held, kubeconfig.admin_entries(files))
+    broken.write_text("{ CANARY")
+    noted = record.Record(kubernetes="1.36.3", created_at=0.0, kubeconfigs=(broken, held))
+    files.record.write_text(noted.model_dump_json())
+    before = held.read_bytes()
+
+    assert len(renewal.renew(files, NOW)) == 1
+    assert held.read_bytes() == before
+    problems = renewal.renew(files, NOW + datetime.timedelta(days=300))
+
+    assert problems == [f"the kubeconfig {broken} is no YAML; nothing was changed in it"]
+    user = yaml.safe_load(held.read_text())["users"][0]["user"]
+    given = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))
+    assert given == load(files, "admin")
+    assert given.not_valid_after_utc > NOW + datetime.timedelta(days=600)
+
+
+def test_the_chore_leaves_a_cluster_alone_that_a_verb_is_at_work_on(tmp_path: Path) -> None:
+    files = layout.Layout(tmp_path / "state" / "cluster")
+    files.root.mkdir(parents=True)
+
+    with verb_lock.hold(files.root.parent, lambda: None):
+        assert renewal.main([str(files.root)]) == 0
+        assert not files.pki.exists()
+    assert renewal.main([str(files.root)]) == 0
+
+    assert files.certificate("admin").exists()

@@ -8,23 +8,15 @@ import json
 import socket
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jr2.errors import Refusal
-from jr2_cli.local_cluster import (
-    busybox_image,
-    cgroups,
-    layout,
-    leftovers,
-    machine,
-    network,
-    objects,
-    plan,
-    readiness,
-    services,
-    settings,
-)
+from jr2_cli.local_cluster import layout, readiness
+from jr2_cli.local_cluster.definition import busybox_image, objects, services, settings
+from jr2_cli.local_cluster.node import before, cgroups, leftovers, machine, network
+from jr2_cli.local_cluster.supervision import plan
 
 VERSION_1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
@@ -200,8 +192,10 @@ def test_a_capability_is_one_bit_of_the_effective_set() -> None:
 
 
 def make_plan() -> plan.Plan:
-    programs = {name: Path("/cache", name, "1", name) for name in services.PROGRAMS}
-    return services.build_plan(layout.Layout(Path("/state")), programs, "/usr/bin")
+    programs = {
+        name: services.Binary(Path("/cache", name, "1", name), "1") for name in services.PROGRAMS
+    }
+    return services.build_plan(layout.Layout(Path("/state")), programs, "/usr/bin", "/python")
 
 
 def test_every_service_needs_only_services_of_the_plan_and_no_circle() -> None:
@@ -315,8 +309,10 @@ def test_processes_of_an_earlier_boot_are_forgotten(tmp_path: Path) -> None:
     leftovers.forget_last_boot(files, "first")
     leftovers.forget_last_boot(files, "first")
     assert (files.containerd / "state").exists()
+    files.before.touch()
     leftovers.forget_last_boot(files, "second")
 
+    assert not files.before.exists()
     assert not (files.containerd / "state").exists()
     assert (files.containerd / "root").exists()
 
@@ -337,3 +333,36 @@ def test_a_node_is_ready_only_when_it_said_so_after_the_start(
 
     assert readiness.says_ready({"status": {"conditions": [condition]}}, since) is ready
     assert not readiness.says_ready({}, since)
+
+
+CHAIN = {"chain": {"family": "ip", "table": "filter", "hook": "input", "policy": "accept"}}
+
+
+@pytest.mark.parametrize(
+    ("table", "objects", "goes"),
+    [
+        ("ip filter", [CHAIN], True),
+        ("ip6 nat", [], True),
+        ("ip nat", [CHAIN], False),
+        ("ip filter", [CHAIN, {"rule": {"chain": "INPUT"}}], False),
+        ("ip filter", [{"chain": {"name": "MINE"}}], False),
+        ("ip filter", [{"chain": {"hook": "input", "policy": "drop"}}], False),
+        ("inet mine", [], False),
+    ],
+)
+def test_only_empty_tables_that_were_not_there_before_go(
+    table: str, objects: list[dict[str, Any]], goes: bool
+) -> None:
+    noted = before.Before(tables=("ip nat",), settings={})
+
+    assert before.tables_to_remove(noted, {table: objects}) == ([table] if goes else [])
+
+
+def test_only_settings_that_are_still_the_clusters_go_back() -> None:
+    noted = before.Before(
+        tables=(),
+        settings={"net/ipv4/ip_forward": "0", "kernel/panic": "0", "vm/overcommit_memory": "1"},
+    )
+    now = {"net/ipv4/ip_forward": "1", "kernel/panic": "5", "vm/overcommit_memory": "1"}
+
+    assert before.settings_to_restore(noted, now) == {"net/ipv4/ip_forward": "0"}

@@ -1,6 +1,7 @@
-"""What `/proc` says of processes: who still lives, and who is who.
+"""What `/proc` says of processes: what they hold, what they were started with, and their end.
 
-A process id alone names nothing for long; with the time at which the kernel started it, it does.
+A process id alone names nothing for long. With the start that `jr2_infra.process_table` reads, in
+which the boot is a part, it does.
 """
 
 from __future__ import annotations
@@ -11,22 +12,9 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from jr2_infra import process_table as identity
+
 _PROC = Path("/proc")
-
-
-def start_ticks(pid: int) -> int | None:
-    """When a process started, in the kernel's ticks since it booted.
-
-    Returns:
-        `None` when there is no such process, or only what its parent has not yet collected.
-    """
-    try:
-        text = (_PROC / str(pid) / "stat").read_text()
-    except OSError:
-        return None
-    # The name is in brackets and may hold anything.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
 def resident_bytes(pid: int) -> int | None:
@@ -38,9 +26,14 @@ def resident_bytes(pid: int) -> int | None:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def lives(pid: int, ticks: int | None) -> bool:
-    """Tell whether the process that had this id and start still lives."""
-    return ticks is not None and start_ticks(pid) == ticks
+def lives(pid: int, start: str | None) -> bool:
+    """Tell whether the process that had this id and start still lives.
+
+    Args:
+        pid: its id.
+        start: what `jr2_infra.process_table.start_of` said of it.
+    """
+    return start is not None and identity.is_running(pid, start)
 
 
 def command_lines() -> Iterator[tuple[int, list[str]]]:
@@ -61,6 +54,25 @@ def find_by_argument(word: str) -> set[int]:
     return {pid for pid, argv in command_lines() if word in argv and pid != os.getpid()}
 
 
+def find_marked(mark: str, folder: Path) -> set[int]:
+    """The processes that run in a folder and carry a text in their environment.
+
+    Args:
+        mark: a whole entry, `NAME=value`.
+        folder: the folder that they run in.
+    """
+    found = set()
+    for pid, _ in command_lines():
+        try:
+            runs_there = (_PROC / str(pid) / "cwd").readlink() == folder
+            carried = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if runs_there and os.fsencode(mark) in carried and pid != os.getpid():
+            found.add(pid)
+    return found
+
+
 def end(pids: Collection[int], *, settle_seconds: float) -> None:
     """End processes: ask them, wait, then kill what is left, and wait until all are gone.
 
@@ -68,7 +80,7 @@ def end(pids: Collection[int], *, settle_seconds: float) -> None:
         pids: the processes; one that is gone already is no error.
         settle_seconds: how long they have to end by themselves; 0 kills them at once.
     """
-    left = {pid: ticks for pid in pids if (ticks := start_ticks(pid)) is not None}
+    left = {pid: start for pid in pids if (start := identity.start_of(pid)) is not None}
     for number, seconds in ((signal.SIGTERM, settle_seconds), (signal.SIGKILL, 10.0)):
         if number is signal.SIGTERM and settle_seconds <= 0:
             continue
@@ -79,6 +91,6 @@ def end(pids: Collection[int], *, settle_seconds: float) -> None:
                 continue
         deadline = time.monotonic() + seconds
         while left and time.monotonic() < deadline:
-            left = {pid: ticks for pid, ticks in left.items() if lives(pid, ticks)}
+            left = {pid: start for pid, start in left.items() if lives(pid, start)}
             if left:
                 time.sleep(0.02)

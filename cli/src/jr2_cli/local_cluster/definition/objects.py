@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from . import certificates, layout, settings
-from .layout import Layout
+from .. import layout
+from ..layout import Layout
+from . import certificates, settings
 
 _RBAC: Final = "rbac.authorization.k8s.io/v1"
 _READ: Final = ["get", "list", "watch"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from . import layout
-from .layout import Layout
+from .. import layout
+from ..layout import Layout
 
 _LOCALHOST: Final = "127.0.0.1"
 
