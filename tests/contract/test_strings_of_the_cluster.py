@@ -24,8 +24,8 @@ from jr2_infra.derived import differences, live_objects, nothing_more, settled
 from jr2_infra.resources import Component, KubernetesResource, Program
 
 DATA = Path(__file__).parents[1] / "unit" / "infra" / "data" / "derived"
-CPU = [[1, "1", "1000m", "1e0", 1.0], ["0.1", 0.1, "100m"]]
-MEMORY = [
+CPU: list[list[Any]] = [[1, "1", "1000m", "1e0", 1.0], ["0.1", 0.1, "100m"]]
+MEMORY: list[list[Any]] = [
     ["0.5Gi", "512Mi", 536870912, "524288Ki", ".5Gi"],
     ["1e3", "1E3", "1k", "1000"],
     ["5.Gi", "5Gi", "+5Gi"],

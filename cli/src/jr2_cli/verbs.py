@@ -60,6 +60,14 @@ VERBS: Final = (
         loads_env_file=True,
     ),
     Verb(
+        name="chart",
+        group=_INSTANCE,
+        summary="Draw each Machine into charts/<workflow>.mmd",
+        code="jr2_cli.commands.chart:chart",
+        examples=("jr2 chart", "jr2 chart ping"),
+        loads_env_file=True,
+    ),
+    Verb(
         name="up",
         group=_INSTANCE,
         summary="Make the cluster agree with the Instance folder",

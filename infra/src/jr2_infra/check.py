@@ -11,15 +11,16 @@ Source: seed 000 (What jr2 up does, steps 1–3), spec/authoring.md §5, design 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from jr2 import names, quantity
 from jr2.config import Config
-from jr2.errors import Refusal
+from jr2.errors import Refusal, Usage
+from jr2.walk import Problem
 
-from . import agents_block
+from . import agents_block, charts
 from .facts import instance as facts
 from .facts import kit
 from .facts.instance import InstanceFacts, ReadInstance
@@ -107,7 +108,10 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
         reporter.warning(f"warning: {warning}", code="config")
     typecheck(opened.root, reporter)
     if opened.read.problems:
-        raise facts.problem_error(opened.read.problems[0])
+        raise facts.problems_error(opened.read.problems)
+    wrong = charts.refusals(opened.root, _drawings(opened.read))
+    if wrong:
+        raise facts.problems_error([Problem(prefix="refusing: ", message=one) for one in wrong])
     refusal = unreleased(opened)
     if refusal is not None:
         raise Refusal(refusal)
@@ -137,6 +141,41 @@ def check(
     """
     opened = open_instance(root, reporter, agents=False, before_config=before_config)
     return check_machines(opened, reporter)
+
+
+def write_charts(
+    root: Path,
+    workflows: Sequence[str],
+    reporter: Reporter,
+    *,
+    before_config: Callable[[], None] = _nothing,
+) -> None:
+    """Do all that `jr2 chart` does.
+
+    Args:
+        root: the Instance folder.
+        workflows: whose Charts are written; without one, those of all Workflows.
+        reporter: gets a line for each.
+        before_config: as `open_instance` takes it.
+
+    Raises:
+        Usage: a Workflow that the folder does not have.
+        Jr2Error: the first refusal or error, as `jr2 check` gives it; nothing is written then.
+    """
+    opened = open_instance(root, reporter, agents=False, before_config=before_config)
+    unloaded = [one for one in opened.read.problems if one.rule in ("loads", "door")]
+    if unloaded:
+        raise facts.problems_error(unloaded)
+    drawings = _drawings(opened.read)
+    for name in workflows:
+        if name not in drawings:
+            has = ", ".join(drawings) or "no Workflow"
+            raise Usage(f'there is no workflow "{name}" (this folder has {has})')
+    charts.write(root, {name: drawings[name] for name in workflows or drawings}, reporter)
+
+
+def _drawings(read: ReadInstance) -> dict[str, str]:
+    return {workflow.name: workflow.drawing for workflow in read.workflows}
 
 
 def unreleased(opened: OpenInstance) -> str | None:

@@ -25,6 +25,7 @@ NO_INSTANCE = "error: not inside a jr2 instance — no jr2_config.py found walki
         ["up"],
         ["down", "--yes"],
         ["check"],
+        ["chart"],
         ["run", "ping"],
         ["runs"],
         ["status"],
@@ -127,6 +128,23 @@ def test_an_instance_of_another_kit_version_is_refused(
     assert said.stderr.startswith(
         "error: Kit version mismatch — an Instance has one (ADR-0056):\n"
         f"  jr2 does not resolve from {instance}\n"
+    )
+
+
+def test_chart_draws_the_workflows_that_are_named(jr2: Jr2, instance: Path) -> None:
+    machine = 'from jr2 import Machine\nm = Machine("m")\nm.state("s", initial=True)\n'
+    (instance / "workflows" / "one.py").write_text(machine + "machine = m.build()\n")
+    (instance / ".env").write_text("REGISTRY=CANARY\n")
+
+    said = jr2("chart", "one", cwd=instance / "workflows")
+
+    assert (said.code, said.stdout) == (0, "")
+    assert said.stderr == "→ .env: REGISTRY\ncharts/one.mmd: written\n"
+    assert (instance / "charts" / "one.mmd").read_text().startswith("%% The Machine m, written")
+    unknown = jr2("chart", "two", cwd=instance)
+    assert (unknown.code, unknown.stderr.splitlines()[-1][:36]) == (
+        2,
+        'error: there is no workflow "two" (t',
     )
 
 

@@ -31,7 +31,7 @@ MARKERS = "<!-- jr2-docs:start --><!-- jr2-docs:end -->"
 
 def put_checker(root: Path, code: int = 0) -> None:
     program = root / ".venv" / "bin" / "ty"
-    program.write_text(f"#!/bin/sh\nexit {code}\n")
+    program.write_text(f"#!/bin/sh\necho said\nexit {code}\n")
     program.chmod(0o755)
 
 

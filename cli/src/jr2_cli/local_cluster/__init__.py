@@ -20,11 +20,10 @@ def local_import() -> LocalImport | None:
     from jr2_infra.tooling import LocalImport
 
     from .. import tools
-    from . import layout
-    from .supervision import remains
+    from . import layout, supervisor
 
     files = layout.Layout()
-    if not remains.is_running(files.supervisor_lock):
+    if not supervisor.is_running(files.supervisor_lock):
         return None
     ctr = tools.locate("ctr")
     if ctr is None:

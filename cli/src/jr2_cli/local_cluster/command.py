@@ -65,9 +65,8 @@ def status(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) ->
     json
         Print JSON.
     """
-    from . import report
+    from . import machine, report
     from .layout import Layout
-    from .node import machine
 
     machine.check_platform(sys.platform, os.geteuid(), "status")
     files = Layout()

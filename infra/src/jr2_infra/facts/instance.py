@@ -24,7 +24,14 @@ from jr2 import names
 from jr2.config import Config, name_problem
 from jr2.errors import Jr2Error, Refusal, StepFailed
 from jr2.masking import without_parts
-from jr2.walk import ConfigReport, LoadingReport, Problem, WalkedWorkflow, WorkflowsReport
+from jr2.walk import (
+    RULES,
+    ConfigReport,
+    LoadingReport,
+    Problem,
+    WalkedWorkflow,
+    WorkflowsReport,
+)
 
 from .. import processes
 from ..report import Reporter
@@ -40,6 +47,7 @@ __all__ = [
     "handed_over",
     "instance_name",
     "problem_error",
+    "problems_error",
     "read_config",
     "read_instance",
 ]
@@ -72,6 +80,7 @@ class WorkflowFacts:
         input: the JSON Schema of its door; `None` without one.
         shape: the Machine's shape digest, 12 hex digits.
         document: the Machine's structure.
+        drawing: its Chart, as `jr2 chart` writes it.
         agents: the Agents that the Machine carries.
         effects: the Effects that the Machine carries.
         composes_sandbox: the Machine makes a Sandbox.
@@ -84,6 +93,7 @@ class WorkflowFacts:
     input: Mapping[str, JsonValue] | None
     shape: str
     document: Mapping[str, JsonValue]
+    drawing: str = ""
     agents: tuple[JsonValue, ...] = ()
     effects: tuple[JsonValue, ...] = ()
     composes_sandbox: bool = False
@@ -260,6 +270,7 @@ def _facts(workflow: WalkedWorkflow) -> WorkflowFacts:
         input=workflow.input,
         shape=workflow.shape,
         document=workflow.document,
+        drawing=workflow.drawing,
         agents=tuple(workflow.agents),
         effects=tuple(workflow.effects),
         composes_sandbox=workflow.composes_sandbox,
@@ -269,9 +280,20 @@ def _facts(workflow: WalkedWorkflow) -> WorkflowFacts:
 
 def problem_error(problem: Problem) -> Jr2Error:
     """Return a problem of the walk as the error that the command prints."""
-    if problem.prefix == "refusing: ":
-        return Refusal(problem.message)
-    return StepFailed(problem.message)
+    return problems_error([problem])
+
+
+def problems_error(problems: Sequence[Problem]) -> Jr2Error:
+    """Return as one error the problems that break the first rule of the order.
+
+    Args:
+        problems: one or more.
+    """
+    first = min((problem.rule for problem in problems), key=RULES.index)
+    same = [problem for problem in problems if problem.rule == first]
+    said = "\n".join(problem.prefix + problem.message for problem in same)
+    kind = Refusal if same[0].prefix == Refusal.default_prefix else StepFailed
+    return kind(said.removeprefix(same[0].prefix))
 
 
 def handed_over(root: Path, environ: Mapping[str, str]) -> dict[str, str]:

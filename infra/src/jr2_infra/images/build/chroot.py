@@ -32,16 +32,13 @@ def run_inside(root: Path, argv: Sequence[str]) -> str:
     return done.stdout
 
 
-def compile_python(
-    root: Path, folder: str, *, strip: str = "", python: str = recipe.PYTHON
-) -> None:
+def compile_python(root: Path, folder: str, *, strip: str = "") -> None:
     """Compile what is below `folder` with the image's own Python, never to be checked again.
 
     Args:
         root: the root file system.
         folder: an absolute path in it.
         strip: a prefix that the recorded file names lose.
-        python: the interpreter, in the root file system.
 
     Raises:
         StepFailed: a file does not compile, or byte code that bears a time is left.
@@ -49,7 +46,7 @@ def compile_python(
     moved = ["-s", strip, "-p", "/"] if strip else []
     options = ["-q", "-f", *moved, "--invalidation-mode", "unchecked-hash"]
     # -B: byte code that the compiling Python wrote for itself would bear a time.
-    run_inside(root, [python, "-SB", "-m", "compileall", *options, folder])
+    run_inside(root, [recipe.PYTHON, "-SB", "-m", "compileall", *options, folder])
     for place in (root / folder.lstrip("/")).rglob("*.pyc"):
         with place.open("rb") as file:
             if file.read(8)[4:] != _UNCHECKED:

@@ -22,11 +22,12 @@ from .load import (
     load_workflows,
     workflow_files,
 )
-from .problems import Problem
+from .problems import RULES, Problem
 from .report import describe, main, report_config, report_workflows
 from .reports import ConfigReport, LoadingReport, WalkedWorkflow, WorkflowsReport
 
 __all__ = [
+    "RULES",
     "ConfigReport",
     "LoadedConfig",
     "LoadedWorkflow",

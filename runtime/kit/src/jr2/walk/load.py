@@ -184,6 +184,7 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | Problem:
         )
     if not isinstance(machine, BuiltMachine):
         return Problem(
+            rule="door",
             prefix="refusing: ",
             message=(
                 f'workflow "{name}": `machine` is {problems.what(machine)}, but Machine(…).build() did not '

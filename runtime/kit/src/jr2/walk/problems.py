@@ -13,12 +13,16 @@ import os
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from .. import masking, names
 from .modules import own_relative
+
+Rule = Literal["loads", "door", "open", "size", "effect", "image"]
+RULES: Final[tuple[Rule, ...]] = get_args(Rule)
+"""The kinds of problems, in the order in which `jr2 check` says them."""
 
 
 class Shape(BaseModel):
@@ -33,10 +37,12 @@ class Problem(Shape):
     Args:
         prefix: what the command prints before the message.
         message: the whole text, over as many lines as it takes.
+        rule: what it breaks; all problems of the first rule in the order of `RULES` are printed.
     """
 
     prefix: Literal["refusing: ", "error: "]
     message: str
+    rule: Rule = "loads"
 
 
 def error(message: str) -> Problem:
@@ -46,7 +52,8 @@ def error(message: str) -> Problem:
 
 def silent(problem: Problem, values: Mapping[str, str]) -> Problem:
     """Return a problem with the names of values in the place of the values."""
-    return Problem(prefix=problem.prefix, message=masking.without_values(problem.message, values))
+    message = masking.without_values(problem.message, values)
+    return problem.model_copy(update={"message": message})
 
 
 def what(value: object) -> str:

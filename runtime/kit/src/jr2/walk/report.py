@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from .. import names
+from .. import charts, names
 from . import problems
 from .load import LoadedWorkflow, load_config, load_workflows
 from .modules import forget_own
@@ -72,6 +72,7 @@ def describe(workflow: LoadedWorkflow) -> WalkedWorkflow:
         input=machine.input_schema(),
         shape=machine.shape(),
         document=machine.document(),
+        drawing=charts.draw(machine.chart),
     )
 
 

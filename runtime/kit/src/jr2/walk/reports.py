@@ -20,6 +20,7 @@ class WalkedWorkflow(Shape):
         input: the JSON Schema of the door; `None` without one.
         shape: the Machine's shape digest, 12 hex digits.
         document: the Machine's structure.
+        drawing: its Chart, as `jr2 chart` writes it.
         agents: the Agents that the Machine carries.
         effects: the Effects that the Machine carries.
         composes_sandbox: the Machine makes a Sandbox.
@@ -32,6 +33,7 @@ class WalkedWorkflow(Shape):
     input: dict[str, JsonValue] | None
     shape: str
     document: dict[str, JsonValue]
+    drawing: str
     agents: list[JsonValue] = Field(default_factory=list)
     effects: list[JsonValue] = Field(default_factory=list)
     composes_sandbox: bool = False

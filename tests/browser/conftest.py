@@ -1,0 +1,110 @@
+"""Mermaid in a real browser: what a pull request shows of a Chart.
+
+Chromium comes from the distribution (`scripts/test` installs it); Mermaid is one file of its
+package, pinned by its hash and kept below the home folder.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+VERSION = "12.3.0"
+INTEGRITY = "sha512-4113TdXeLAsMruJ79OpFL5O8+LTFXhQqZ260rF3tgUmiNAtRm4Uume04I+65PRN6yZ69J4f8rVYWW8zRk65UYw=="
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jr2"
+PAGE = """<!doctype html><meta charset="utf-8"><div id="picture"></div><pre id="said"></pre>
+<script src="mermaid.min.js"></script><script>
+const text = %s;
+const said = document.getElementById("said");
+const texts = (what) => [...document.querySelectorAll(what)].map((one) => one.textContent.trim());
+mermaid.initialize({ startOnLoad: false, securityLevel: "strict" });
+mermaid
+  .parse(text)
+  .then(() => mermaid.render("chart", text))
+  .then(({ svg }) => {
+    document.getElementById("picture").innerHTML = svg;
+    const edges = texts("#picture .edgeLabel .label").filter((one) => one);
+    const words = texts("#picture .nodeLabel, #picture .cluster-label, #picture .label");
+    const scripts = document.querySelectorAll("#picture script, #picture [onclick]").length;
+    said.textContent = JSON.stringify({ edges, words, scripts });
+  })
+  .catch((error) => (said.textContent = JSON.stringify({ error: String(error) })));
+</script>
+"""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What stands in the picture: the labels of its edges, and all of its texts."""
+
+    edges: list[str]
+    words: list[str]
+
+
+Render = Callable[[str], Picture]
+
+
+@pytest.fixture(scope="session")
+def mermaid() -> Path:
+    """The one file of Mermaid that a page loads."""
+    place = CACHE / f"mermaid-{VERSION}"
+    program = place / "mermaid.min.js"
+    if not program.exists():
+        place.mkdir(parents=True, exist_ok=True)
+        packed = ["npm", "pack", f"mermaid@{VERSION}", "--silent", "--pack-destination", "."]
+        subprocess.run(packed, check=True, cwd=place, stdout=subprocess.DEVNULL)
+        archive = place / f"mermaid-{VERSION}.tgz"
+        digest = hashlib.sha512(archive.read_bytes()).digest()
+        assert f"sha512-{base64.b64encode(digest).decode()}" == INTEGRITY
+        with tarfile.open(archive) as packages:
+            held = packages.extractfile("package/dist/mermaid.min.js")
+            assert held is not None
+            written = place / f"{os.getpid()}.tmp"
+            written.write_bytes(held.read())
+        written.replace(program)
+        archive.unlink()
+    return program
+
+
+@pytest.fixture
+def render(tmp_path: Path, mermaid: Path) -> Render:
+    """Render a Chart, or fail with what Mermaid says."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert browser is not None, "these tests need chromium on PATH: scripts/test installs it"
+    (tmp_path / "mermaid.min.js").symlink_to(mermaid)
+
+    def one(text: str) -> Picture:
+        page = tmp_path / "page.html"
+        page.write_text(PAGE % json.dumps(text).replace("<", "\\u003c"), encoding="utf-8")
+        done = subprocess.run(
+            [
+                *(browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"),
+                *("--virtual-time-budget=60000", f"--user-data-dir={tmp_path / 'profile'}"),
+                page.as_uri(),
+            ],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
+        )
+        found = re.search(r'<pre id="said">(.*?)</pre>', done.stdout, re.S)
+        assert found is not None
+        assert found[1], "the page did not end in its time"
+        said = json.loads(html.unescape(found[1]))
+        assert "error" not in said, said["error"]
+        assert said["scripts"] == 0
+        return Picture(edges=said["edges"], words=said["words"])
+
+    return one

@@ -1,0 +1,164 @@
+"""Chart files: what `jr2 check` refuses, with its command, and what `jr2 chart` writes."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jr2.errors import Jr2Error, StepFailed, Usage
+from jr2_infra import check
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.unit.infra.conftest import MakeInstance, Said
+
+PROJECT = '[tool.jr2]\ntypecheck = "ty"\n'
+WORKFLOW = """\
+from jr2 import Context, Machine
+
+class Ctx(Context):
+    pass
+
+m = Machine("one", context=Ctx, start=lambda i: Ctx())
+m.state("waiting", initial=True)
+machine = m.build()
+"""
+
+
+@pytest.fixture
+def root(make_instance: MakeInstance) -> Path:
+    """An Instance with two Workflows and a checker that finds nothing."""
+    root = make_instance(
+        {"pyproject.toml": PROJECT, "workflows/one.py": WORKFLOW, "workflows/two.py": WORKFLOW}
+    )
+    program = root / ".venv" / "bin" / "ty"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return root
+
+
+def refused(root: Path, said: Said) -> str:
+    with pytest.raises(Jr2Error) as raised:
+        check.check(root, said)
+    return raised.value.printed
+
+
+def test_what_chart_writes_is_what_check_takes(root: Path, said: Said) -> None:
+    check.check(root, said)
+    said.lines.clear()
+
+    check.write_charts(root, (), said)
+
+    assert said.lines == ["charts/one.mmd: written", "charts/two.mmd: written"]
+    assert (
+        (root / "charts" / "one.mmd")
+        .read_text()
+        .endswith('stateDiagram-v2\n    [*] --> waiting\n    state "waiting" as waiting\n')
+    )
+    check.check(root, said)
+    assert sorted(os.listdir(root / "charts")) == ["one.mmd", "two.mmd"]
+
+
+def test_what_a_person_added_stays(root: Path, said: Said) -> None:
+    check.write_charts(root, ("one",), said)
+    chart = root / "charts" / "one.mmd"
+    dressed = chart.read_text().replace("stateDiagram-v2", "stateDiagram-v2\n    direction LR")
+    chart.write_text(dressed)
+    said.lines.clear()
+
+    check.write_charts(root, ("one",), said)
+
+    assert said.lines == ["charts/one.mmd: unchanged"]
+    assert chart.read_text() == dressed
+    assert not (root / "charts" / "two.mmd").exists()
+
+
+def test_each_chart_that_is_wrong_is_named_in_one_run(root: Path, said: Said) -> None:
+    check.write_charts(root, (), said)
+    folder = root / "charts"
+    (folder / "one.mmd").write_text("graph TD\n")
+    (folder / "two.mmd").write_text((folder / "two.mmd").read_text().replace("waiting", "wating"))
+    (folder / "gone away.mmd").write_text("stateDiagram-v2\n")
+    (folder / "README.md").write_text("no Chart")
+    (folder / ".one.mmd").write_text("of an editor")
+
+    assert refused(root, said) == (
+        "refusing: charts/gone away.mmd names no Workflow (this folder has one, two) — name it "
+        "like the file of a Workflow, or remove it: `rm 'charts/gone away.mmd'`\n"
+        'refusing: charts/one.mmd does not parse: line 1 is not "stateDiagram-v2", with which a '
+        "Chart starts — `jr2 chart one` writes it anew\n"
+        'refusing: charts/two.mmd no longer matches the Machine of workflow "two": it lacks '
+        '"[*] --> waiting" — `jr2 chart two` draws it again'
+    )
+
+
+def test_the_command_that_is_given_mends_it(root: Path, said: Said) -> None:
+    check.write_charts(root, (), said)
+    workflow = root / "workflows" / "two.py"
+    workflow.write_text(WORKFLOW.replace("waiting", "resting"))
+    assert refused(root, said).endswith("`jr2 chart two` draws it again")
+
+    check.write_charts(root, ("two",), said)
+
+    check.check(root, said)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"stateDiagram-v2\n\xff", "it is no UTF-8"),
+        (b"", "it is empty"),
+        (b"x" * (4 * 1024 * 1024 + 1), "it has more than 4194304 bytes"),
+    ],
+)
+def test_a_file_that_is_no_text(root: Path, said: Said, data: bytes, why: str) -> None:
+    (root / "charts").mkdir()
+    (root / "charts" / "one.mmd").write_bytes(data)
+
+    assert refused(root, said) == (
+        f"refusing: charts/one.mmd does not parse: {why} — `jr2 chart one` writes it anew"
+    )
+
+
+def test_a_pipe_and_a_link_to_nothing_are_no_charts(root: Path, said: Said) -> None:
+    (root / "charts").mkdir()
+    os.mkfifo(root / "charts" / "one.mmd")
+    (root / "charts" / "two.mmd").symlink_to("nothing")
+
+    assert refused(root, said).splitlines() == [
+        f"refusing: charts/{name}.mmd does not parse: it is no file — `jr2 chart {name}` writes it "
+        "anew"
+        for name in ("one", "two")
+    ]
+    check.write_charts(root, (), said)
+    check.check(root, said)
+
+
+def test_a_workflow_that_is_not_there(root: Path, said: Said) -> None:
+    with pytest.raises(Usage) as raised:
+        check.write_charts(root, ("one", "three"), said)
+
+    assert str(raised.value) == 'there is no workflow "three" (this folder has one, two)'
+    assert not (root / "charts").exists()
+
+
+def test_nothing_is_written_when_a_workflow_does_not_load(root: Path, said: Said) -> None:
+    (root / "workflows" / "two.py").write_text("1 / 0\n")
+
+    with pytest.raises(StepFailed) as raised:
+        check.write_charts(root, (), said)
+
+    assert raised.value.printed.startswith('error: workflow "two": workflows/two.py did not load')
+    assert not (root / "charts").exists()
+
+
+def test_a_folder_that_cannot_be_written(root: Path, said: Said) -> None:
+    (root / "charts").write_text("a file")
+
+    with pytest.raises(StepFailed) as raised:
+        check.write_charts(root, ("one",), said)
+
+    assert raised.value.printed == "error: charts/one.mmd cannot be written: File exists"
