@@ -20,7 +20,7 @@ Source: design §4.1 and §4.3, spec/runtime.md §1.7 and §1.9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -117,18 +117,21 @@ def step(chart: Chart, snapshot: Snapshot, event: host_wire.StepEvent) -> Step:
     )
 
 
-def deliver(chart: Chart, snapshot: Snapshot, name: str, data: Any = None) -> Step:
-    """Give a run an event by its name, which each of its active states may take.
+def deliver(
+    chart: Chart, snapshot: Snapshot, name: str, data: Any = None, to: Sequence[str] = ()
+) -> Step:
+    """Give a Machine of a run an event by its name, which each of its active states may take.
 
     Args:
         chart: the run's.
         snapshot: where it stands.
         name: the event.
         data: what a transition's functions get second.
+        to: the keys of the child Machines on the way; empty: the root.
     """
     if snapshot.status != "active":
         return Step(snapshot=snapshot)
-    return _advance(chart, snapshot, (), lambda machine: machine.hear(name, data))
+    return _advance(chart, snapshot, to, lambda machine: machine.hear(name, data))
 
 
 def fault(chart: Chart, snapshot: Snapshot, text: str) -> Step:
@@ -166,7 +169,7 @@ def is_live(chart: Chart, snapshot: Snapshot, key: str) -> bool:
 def _advance(
     chart: Chart,
     snapshot: Snapshot,
-    chain: list[str] | tuple[str, ...],
+    chain: Sequence[str],
     act: Callable[[MachineStep], bool],
     heard: str = "",
 ) -> Step:

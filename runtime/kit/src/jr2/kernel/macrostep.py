@@ -155,6 +155,9 @@ class Macrostep:
         exits = self._exits(plans)
         if exits:
             self._exit(exits, data)
+            if self.chart.histories:
+                # What was left just now may be what a history node stands for.
+                plans = [self._plan(transition) for transition in chosen]
         for transition in chosen:
             if transition.actions:
                 self._act(transition.actions, data, transition)
