@@ -57,7 +57,7 @@ class Scope:
         self,
         data: dict[str, Any],
         system: Mapping[str, Any],
-        functions: Mapping[str, Callable[..., Any]],
+        functions: dict[str, Callable[..., Any]],
     ) -> None:
         self.data = data
         self.system = system

@@ -16,12 +16,13 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from jr2 import Context, Message, Start
 from jr2.chart import Action, Chart, ChildMachine, Invocation, Kind, Node, Raised, Transition
@@ -42,7 +43,7 @@ class Model(Context):
 
     session: str
     name: str = ""
-    data: dict[str, JsonValue] = {}
+    data: dict[str, JsonValue] = Field(default_factory=dict)
     event: JsonValue = _UNDEFINED
     active: tuple[str, ...] = ()
     visited: tuple[str, ...] = ()
@@ -172,7 +173,11 @@ class _Document:
         model = Model(
             session=given.get("session", ROOT_SESSION),
             name=self.root.get("name", ""),
-            data={element.get("id", ""): _UNDEFINED for element in self.root.iter() if _is(element, "data")},
+            data={
+                element.get("id", ""): _UNDEFINED
+                for element in self.root.iter()
+                if _is(element, "data")
+            },
         )
         block = _Block(model, None)
         params: dict[str, Any] = given.get("params", {})
@@ -184,9 +189,9 @@ class _Document:
             if is_top and id_ in params:
                 block.scope.data[id_] = unpack(params[id_])
             elif not self.late or is_top:
-                block.attempt(lambda e=element: self._fill(block, e))
+                block.attempt(partial(self._fill, block, element))
         for script in _children(self.root, "script"):
-            block.attempt(lambda e=script: block.script(e, self.folder))
+            block.attempt(partial(block.script, script, self.folder))
         return block.close().set(fresh=True)
 
     def _fill(self, block: _Block, element: Element) -> None:
@@ -201,7 +206,9 @@ class _Document:
             return _literal((self.folder / source.removeprefix("file:")).read_text(), block)
         if len(element):
             raise Unsupported("XML as data")
-        return UNDEFINED if not (element.text or "").strip() else _literal(element.text or "", block)
+        return (
+            UNDEFINED if not (element.text or "").strip() else _literal(element.text or "", block)
+        )
 
     def _done(self, output: JsonValue) -> Any:
         name = f"done.invoke.{self.invokeid}"
@@ -272,7 +279,7 @@ class _Document:
             if self.late and state.id not in block.visited:
                 block.visited = (*block.visited, state.id)
                 for element in first:
-                    block.attempt(lambda e=element: self._fill(block, e))
+                    block.attempt(partial(self._fill, block, element))
 
         found = _actions(enter)
         for onentry in _children(state.element, "onentry"):
@@ -283,7 +290,7 @@ class _Document:
             location = invoke.get("idlocation")
             if location is not None:
                 id_ = _invokeid(state, invoke, number)
-                found += _actions(lambda block, to=location, of=id_: block.write(to, of))
+                found += _actions(partial(_write, location, id_))
         return found
 
     def _exit(self, state: _State) -> tuple[Action, ...]:
@@ -311,7 +318,7 @@ class _Document:
     def _actions(self, blocks: list[Element]) -> tuple[Action, ...]:
         def content(block: _Block) -> None:
             for element in blocks:
-                block.attempt(lambda e=element: self._execute_all(block, e))
+                block.attempt(partial(self._execute_all, block, element))
 
         return _actions(content)
 
@@ -428,7 +435,7 @@ class _Document:
         for param in _children(element, "param"):
             try:
                 found[param.get("name", "")] = block.value(
-                    param.get("expr") or param.get("location", "")
+                    param.get("expr") or param.get("location") or ""
                 )
             except ScriptError:
                 if _tag(element) == "donedata":
@@ -456,7 +463,7 @@ class _Document:
                 id=id_,
                 kind="child",
                 slot=id_,
-                input=lambda model, e=element, of=id_: self._given(model, e, of),
+                input=partial(self._given, element, id_),
                 encode_input=pack,
                 decode_output=unpack,
                 done=f"done.invoke.{id_}",
@@ -473,7 +480,7 @@ class _Document:
                 return document
         raise Unsupported("an invocation whose document is an expression")
 
-    def _given(self, model: Model, element: Element, id_: str) -> Any:
+    def _given(self, element: Element, id_: str, model: Model) -> Any:
         block = _Block(model, None)
         inner = Element(element.tag, element.attrib)
         inner.extend(_children(element, "param"))
@@ -569,6 +576,10 @@ def _actions(content: Callable[[_Block], None]) -> tuple[Action, ...]:
 def _internal(packed: JsonValue) -> Raised:
     happened = unpack(packed)
     return Raised(happened["name"], happened)
+
+
+def _write(location: str, value: str, block: _Block) -> None:
+    block.write(location, value)
 
 
 def _guard(condition: str) -> Callable[[Any, Any], bool]:
