@@ -5,14 +5,10 @@ Pods run our image of busybox, which the cluster brings itself: nothing is pulle
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import json
-import os
 import re
 import secrets
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -22,12 +18,12 @@ from typing import Any
 import pytest
 
 from jr2_cli import tools
-from jr2_cli.local_cluster import cgroups, layout, local_import
+from jr2_cli.local_cluster import layout, local_import
+from jr2_cli.local_cluster.node import cgroups
 
 pytestmark = pytest.mark.cluster
 
 WEB = "mkdir /tmp/www && echo web >/tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
-MARK = "jr2-test-at-rest-"
 
 
 class Namespace:
@@ -260,57 +256,6 @@ def test_logs_exec_and_port_forward_reach_a_pod(space: Namespace, web: str) -> N
     finally:
         child.kill()
         child.communicate()
-
-
-def test_a_secret_is_encrypted_at_rest_and_a_config_map_is_not(space: Namespace) -> None:
-    hidden, shown = f"{MARK}{secrets.token_hex(8)}", f"{MARK}{secrets.token_hex(8)}"
-    space.apply(
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "rest"},
-            "data": {"key": base64.b64encode(hidden.encode()).decode()},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "rest"},
-            "data": {"key": shown},
-        },
-    )
-    files = [path for path in layout.Layout().etcd.rglob("*") if path.is_file()]
-
-    def is_on_disk(text: str) -> bool:
-        return any(text.encode() in path.read_bytes() for path in files)
-
-    # The last-applied annotation of kubectl would hold the Secret too, inside the same object.
-    wait_until(lambda: is_on_disk(shown), "the ConfigMap is not on the disk")
-    assert not is_on_disk(hidden)
-    assert not is_on_disk(base64.b64encode(hidden.encode()).decode())
-
-
-def test_nothing_listens_beyond_loopback_and_the_node(local_cluster: str) -> None:
-    status = subprocess.run(
-        [str(Path(sys.executable).with_name("jr2")), "cluster", "status", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    pids = {entry["pid"] for entry in json.loads(status.stdout)["processes"]}
-    sockets = set()
-    for pid in pids:
-        for link in Path(f"/proc/{pid}/fd").iterdir():
-            with contextlib.suppress(OSError):
-                sockets.add(os.readlink(link))
-    listening = {
-        fields[1].partition(":")[0]
-        for table in ("tcp", "tcp6")
-        for fields in map(str.split, Path(f"/proc/net/{table}").read_text().splitlines()[1:])
-        if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets
-    }
-
-    # As the kernel writes them: 127.0.0.1 and 10.245.255.1, lowest byte first.
-    assert listening == {"0100007F", "01FFF50A"}
 
 
 def test_images_reach_the_node_through_the_socket_that_is_named(local_cluster: str) -> None:

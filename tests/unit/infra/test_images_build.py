@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from jr2 import names
+from jr2.errors import StepFailed
 from jr2_infra.images import __main__ as command
 from jr2_infra.images import store
-from jr2_infra.images.build import content, recipe, sources_list
+from jr2_infra.images.build import content, recipe, wheels
+from jr2_infra.images.build.debian import sources_list
 from jr2_infra.images.build.layers import Layer
 
 DEB822 = """\
@@ -72,6 +76,17 @@ def test_no_apt_source_serves_the_suite(tmp_path: Path) -> None:
     assert sources_list.for_suite(tmp_path, "bookworm") == ""
 
 
+def test_a_mirror_is_taken_instead_of_the_machine_s_sources(tmp_path: Path) -> None:
+    (tmp_path / "sources.list").write_text("deb http://a.example/ubuntu noble main\n")
+    assert sources_list.for_suite(tmp_path, "bookworm", mirror="http://m.example/debian/") == (
+        "Types: deb\nURIs: http://m.example/debian\nSuites: bookworm bookworm-updates\n"
+        "Components: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+        "\n"
+        "Types: deb\nURIs: http://m.example/debian-security\nSuites: bookworm-security\n"
+        "Components: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
+    )
+
+
 IMAGE_PINS = """\
 fastapi==1 \\
     --hash=sha256:aa
@@ -85,7 +100,7 @@ uvicorn==3 \\
 
 def test_services_hold_what_the_kit_does_not() -> None:
     kit = "pydantic==2 ; sys_platform != 'x' \\\n    --hash=sha256:bb\n"
-    assert content.services_requirements(IMAGE_PINS, kit) == (
+    assert wheels.services_requirements(IMAGE_PINS, kit) == (
         "fastapi==1 \\\n    --hash=sha256:aa\nuvicorn==3 \\\n    --hash=sha256:dd\n"
     )
 
@@ -99,9 +114,40 @@ def test_installed_packages_lose_what_tells_of_the_install(tmp_path: Path) -> No
     (tmp_path / "bin/fastapi").write_text("")
     (tmp_path / ".lock").write_text("")
     (tmp_path / "fastapi.py").write_text("")
-    content.tidy_packages(tmp_path)
+    wheels.tidy_packages(tmp_path)
     left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")}
     assert left == {"fastapi.py", "fastapi-1.dist-info", "fastapi-1.dist-info/METADATA"}
+
+
+RESOLVED = """
+lock-version = "1.0"
+
+[[packages]]
+name = "fastapi"
+version = "1"
+wheels = [
+    {{ url = "{index}/fastapi-1-py3-none-any.whl", hashes = {{ sha256 = "cc" }} }},
+    {{ url = "{index}/fastapi-1-cp311-cp311-manylinux_2_17_x86_64.whl", hashes = {{ sha256 = "{native}" }} }},
+]
+"""
+
+
+def test_machine_code_is_chosen_before_a_wheel_for_any_platform() -> None:
+    resolved = RESOLVED.format(index="https://index.example/a", native="aa")
+    assert wheels.choose_wheels(resolved, IMAGE_PINS) == (
+        wheels.Wheel("fastapi", "1", "aa", "fastapi-1-cp311-cp311-manylinux_2_17_x86_64.whl"),
+    )
+
+
+def test_a_wheel_that_is_not_among_the_hashes_is_refused() -> None:
+    resolved = RESOLVED.format(index="https://index.example/a", native="ff")
+    with pytest.raises(StepFailed, match="another digest than requirements/ commit to"):
+        wheels.choose_wheels(resolved, IMAGE_PINS)
+
+
+def test_a_pin_without_a_wheel_is_refused() -> None:
+    with pytest.raises(StepFailed, match="fastapi 1 has no wheel for the Kit images"):
+        wheels.choose_wheels('[[packages]]\nname = "fastapi"\nversion = "1"\n', IMAGE_PINS)
 
 
 def make_checkout(root: Path) -> Path:
@@ -200,21 +246,26 @@ def test_a_killed_build_leaves_no_layer(tmp_path: Path) -> None:
 
 def test_old_layers_and_archives_go(tmp_path: Path) -> None:
     cache = store.LayerCache(tmp_path / "layers")
-    for number in range(4):
+    for number in range(5):
         folder = cache.entry("kit", f"k{number}", layer_in)
         os.utime(folder, (number, number))
     cache.entry("debian", "d0", layer_in)
     cache.entry("kit", "k0", layer_in)
     cache.prune()
-    assert {path.name for path in cache.root.iterdir()} == {"debian-d0", "kit-k0", "kit-k3"}
+    assert {path.name for path in cache.root.iterdir()} == {
+        *("debian-d0", "kit-k0", "kit-k3", "kit-k4")
+    }
 
-    for number in range(5):
+    for number in range(8):
         archive = tmp_path / f"jr2-operator-{number}.oci.tar"
         archive.write_bytes(b"")
+        tmp_path.joinpath(f"jr2-operator-{number}.cdx.json").write_bytes(b"")
         os.utime(archive, (number, number))
     store.prune_archives(tmp_path)
-    assert {path.name for path in tmp_path.glob("*.tar")} == {
-        f"jr2-operator-{number}.oci.tar" for number in (2, 3, 4)
+    assert {path.name for path in tmp_path.glob("*.*")} == {
+        f"jr2-operator-{number}.{kind}"
+        for number in range(2, 8)
+        for kind in ("oci.tar", "cdx.json")
     }
 
 
@@ -242,4 +293,49 @@ def test_without_debian_the_build_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     assert command.main([]) == 1
-    assert "error: Kit images are built from Debian packages" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "refusing: Kit images are built as root on Debian or Ubuntu, from Debian packages, and "
+        "this machine has no apt-get — set `kit_registry`, or use a released version of jr2\n"
+    )
+
+
+def test_who_is_not_root_is_refused() -> None:
+    # Folders of pytest are closed to other users, and the program runs as one.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        Path(folder, "apt-get").touch(0o755)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"PATH": folder, "XDG_CACHE_HOME": f"{folder}/cache"},
+        )
+        assert os.listdir(folder) == ["apt-get"]
+    assert (done.returncode, done.stderr) == (
+        1,
+        "refusing: Kit images are built as root on Debian or Ubuntu, from Debian packages, and "
+        "you are not root — run: sudo scripts/build-kit-images\n",
+    )
+
+
+AS_NOBODY = """
+import os, sys
+from jr2_infra.images import __main__ as command
+if os.geteuid() == 0:
+    os.seteuid(65534)
+sys.exit(command.main([]))
+"""
+
+
+def test_the_list_names_what_is_not_built(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert command.main(["--list"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [item["image"] for item in listed] == ["jr2-orchestrator", "jr2-operator", "jr2-harness"]
+    assert {(item["digest"], item["archive"], item["sbom"]) for item in listed} == {
+        (None, None, None)
+    }
+    assert list(tmp_path.iterdir()) == []

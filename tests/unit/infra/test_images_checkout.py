@@ -25,11 +25,14 @@ SOURCES = {
     "requirements/orchestrator.txt": "a==1\n",
     "requirements/operator.txt": "a==1\n",
     "requirements/workspace.txt": "a==1\n",
-    "requirements/debian-base.txt": "libc6=1\n",
+    "requirements/harness.txt": "a==1\n",
+    "requirements/debian-base.amd64.txt": "libc6=1\n",
+    "requirements/debian-harness.amd64.txt": "git=1\n",
+    "requirements/debian-tools.amd64.txt": "patchelf=1\n",
     "docs/page.md": "# Page\n",
     "infra/src/jr2_infra/plan.py": "",
 }
-BOTH = {"orchestrator", "operator"}
+ALL = {"orchestrator", "operator", "harness"}
 
 
 @pytest.fixture
@@ -44,22 +47,26 @@ def root(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("path", "changed"),
     [
-        ("runtime/kit/src/jr2/names.py", BOTH),
-        ("runtime/kit/src/jr2/new.py", BOTH),
+        ("runtime/kit/src/jr2/names.py", ALL),
+        ("runtime/kit/src/jr2/new.py", ALL),
         ("runtime/kit/src/jr2/docs/index.md", set()),
         ("runtime/kit/src/jr2/docs/extra.py", set()),
         ("runtime/kit/src/jr2/__pycache__/names.cpython-311.pyc", set()),
         ("runtime/kit/src/jr2/.names.py.swp", set()),
-        ("runtime/services/src/jr2_runtime/wire.py", BOTH),
+        ("runtime/services/src/jr2_runtime/wire.py", ALL),
         ("runtime/services/src/jr2_runtime/orchestrator/__init__.py", {"orchestrator"}),
         ("runtime/services/src/jr2_runtime/worker/__init__.py", {"orchestrator"}),
         ("runtime/services/src/jr2_runtime/operator/__init__.py", {"operator"}),
-        ("runtime/services/src/jr2_runtime/harness/__init__.py", set()),
+        ("runtime/services/src/jr2_runtime/harness/__init__.py", {"harness"}),
         ("runtime/services/README.md", set()),
-        ("requirements/kit.txt", BOTH),
-        ("requirements/debian-base.txt", BOTH),
+        ("requirements/kit.txt", ALL),
+        ("requirements/debian-base.amd64.txt", ALL),
+        ("requirements/debian-base.arm64.txt", ALL),
+        ("requirements/debian-harness.amd64.txt", {"harness"}),
+        ("requirements/debian-tools.amd64.txt", {"harness"}),
         ("requirements/orchestrator.txt", {"orchestrator"}),
         ("requirements/operator.txt", {"operator"}),
+        ("requirements/harness.txt", {"harness"}),
         ("requirements/workspace.txt", set()),
         ("docs/page.md", set()),
         ("infra/src/jr2_infra/plan.py", set()),
@@ -71,7 +78,7 @@ def test_a_change_renames_the_images_that_hold_it(root: Path, path: str, changed
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(f"{SOURCES.get(path, '')}changed\n")
     after = checkout.checkout_images(root)
-    found = {name for name in BOTH if getattr(before, name) != getattr(after, name)}
+    found = {name for name in ALL if getattr(before, name) != getattr(after, name)}
     assert found == changed
 
 
@@ -84,6 +91,7 @@ def test_refs_of_this_checkout() -> None:
     images = checkout.checkout_images(CHECKOUT)
     assert re.fullmatch(r"jr2\.local/jr2-orchestrator:[0-9a-f]{12}", images.orchestrator)
     assert re.fullmatch(r"jr2\.local/jr2-operator:[0-9a-f]{12}", images.operator)
+    assert re.fullmatch(r"jr2\.local/jr2-harness:[0-9a-f]{12}", images.harness)
 
 
 def test_archives_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -91,6 +99,7 @@ def test_archives_are_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     place = tmp_path / "jr2/images/jr2-operator-0123456789ab.oci.tar"
     assert checkout.archive_path(ref) == place
+    assert checkout.sbom_path(ref) == place.with_name("jr2-operator-0123456789ab.cdx.json")
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert checkout.archive_path(ref).parent == tmp_path / "home/.cache/jr2/images"

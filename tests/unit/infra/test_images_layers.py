@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from jr2 import names
+from jr2.errors import StepFailed
 from jr2_infra.images.build import oci, recipe
 from jr2_infra.images.build.layers import Layer, pack_folder
 
@@ -110,10 +111,21 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
 REF = "jr2.local/jr2-orchestrator:0123456789ab"
 
 
-def archive(tmp_path: Path, name: str, layers: list[Layer]) -> tuple[Path, oci.Archived]:
+CONTENT_HASH = "0123456789ab" + "c" * 52
+
+
+def archive(
+    tmp_path: Path, name: str, layers: list[Layer], must_be: str | None = None
+) -> tuple[Path, oci.Archived]:
     target = tmp_path / name
     return target, oci.write_archive(
-        recipe.ORCHESTRATOR, ref=REF, architecture="amd64", layers=layers, target=target
+        recipe.ORCHESTRATOR,
+        ref=REF,
+        content_hash=CONTENT_HASH,
+        architecture="amd64",
+        layers=layers,
+        target=target,
+        must_be=must_be,
     )
 
 
@@ -162,15 +174,38 @@ def test_archive_is_an_oci_layout(tmp_path: Path, layers: list[Layer]) -> None:
         assert tar.getnames() == ["high"]
 
 
-def test_config_says_who_runs_what(tmp_path: Path, layers: list[Layer]) -> None:
-    config = oci.image_config(recipe.ORCHESTRATOR, "amd64", layers)
-    run = config["config"]
-    assert run["User"] == f"{names.ORCHESTRATOR_UID}:{names.ORCHESTRATOR_UID}"
-    assert run["Entrypoint"] == [names.LAUNCHER_ORCHESTRATOR]
-    assert run["Labels"]["org.opencontainers.image.version"] == names.KIT_VERSION
-    assert run["Labels"]["jr2.dev/kind"] == "kit"
-    operator = oci.image_config(recipe.OPERATOR, "amd64", layers)["config"]
-    assert operator["User"] == f"{names.OPERATOR_UID}:{names.OPERATOR_UID}"
+@pytest.mark.parametrize("image", recipe.KIT_IMAGES, ids=lambda image: str(image.name))
+def test_config_says_who_runs_what(image: recipe.KitImage, layers: list[Layer]) -> None:
+    config = oci.image_config(image, "amd64", layers, CONTENT_HASH)["config"]
+    uid, gid = config["User"].split(":")
+    assert int(uid) == int(gid) == image.uid > 0
+    assert config["Entrypoint"] == [image.programs[0][0] if image.programs else names.TREE_PYTHON]
+    assert config["Labels"] == {
+        "org.opencontainers.image.created": "1970-01-01T00:00:00Z",
+        "org.opencontainers.image.description": image.title,
+        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.title": image.name,
+        "org.opencontainers.image.vendor": "jr2",
+        "org.opencontainers.image.version": names.KIT_VERSION,
+        "jr2.dev/content-hash": CONTENT_HASH,
+        "jr2.dev/kind": "kit",
+        "jr2.dev/version": names.KIT_VERSION,
+    }
+
+
+def test_the_manifest_bears_the_labels_too(tmp_path: Path, layers: list[Layer]) -> None:
+    path, archived = archive(tmp_path, "image.tar", layers)
+    manifest = json.loads(read_archive(path)[f"blobs/sha256/{archived.digest[7:]}"])
+    assert manifest["annotations"] == oci.labels(recipe.ORCHESTRATOR, CONTENT_HASH)
+
+
+def test_an_archive_is_never_replaced_by_another_image(tmp_path: Path, layers: list[Layer]) -> None:
+    path, archived = archive(tmp_path, "image.tar", layers)
+    before = path.read_bytes()
+    assert archive(tmp_path, "image.tar", layers, must_be=archived.digest)[1] == archived
+    with pytest.raises(StepFailed, match=r"the build is not reproducible: jr2\.local/"):
+        archive(tmp_path, "image.tar", layers[:1], must_be=archived.digest)
+    assert path.read_bytes() == before
 
 
 def test_archive_bytes_repeat(tmp_path: Path, layers: list[Layer]) -> None:

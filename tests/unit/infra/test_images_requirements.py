@@ -14,7 +14,8 @@ from packaging.version import Version
 CHECKOUT = Path(__file__).parents[3]
 REQUIREMENTS = CHECKOUT / "requirements"
 DISTRIBUTIONS = ("runtime/kit", "runtime/services", "runtime/machines", "infra", "cli")
-FILES = ("workspace", "kit", "orchestrator", "operator")
+IMAGES = ("orchestrator", "operator", "harness")
+FILES = ("workspace", "kit", *IMAGES)
 
 
 def pins(name: str) -> dict[NormalizedName, Version]:
@@ -71,7 +72,7 @@ def test_kit_pins_satisfy_the_kit() -> None:
     assert_satisfied(third_party("runtime/kit"), pins("kit"))
 
 
-@pytest.mark.parametrize("image", ["orchestrator", "operator"])
+@pytest.mark.parametrize("image", IMAGES)
 def test_image_pins_satisfy_the_services_and_the_kit(image: str) -> None:
     names = input_names(image)
     wanted = [
@@ -83,16 +84,16 @@ def test_image_pins_satisfy_the_services_and_the_kit(image: str) -> None:
 
 def test_each_dependency_of_the_services_is_in_an_image() -> None:
     needed = {canonicalize_name(part.name) for part in third_party("runtime/services")}
-    assert needed - input_names("orchestrator") - input_names("operator") == set()
+    assert needed - set().union(*map(input_names, IMAGES)) == set()
 
 
-@pytest.mark.parametrize("image", ["kit", "orchestrator", "operator"])
+@pytest.mark.parametrize("image", ["kit", *IMAGES])
 def test_images_run_the_versions_of_the_workspace(image: str) -> None:
     workspace = pins("workspace")
     assert {name: workspace.get(name) for name in pins(image)} == pins(image)
 
 
-@pytest.mark.parametrize("image", ["orchestrator", "operator"])
+@pytest.mark.parametrize("image", IMAGES)
 def test_images_hold_the_closure_of_the_kit(image: str) -> None:
     assert pins("kit").items() <= pins(image).items()
 

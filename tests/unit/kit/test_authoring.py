@@ -399,7 +399,7 @@ REFUSALS = [
     (foreign_task, 'machine "m": state "a" runs the task "t" of another machine'),
     (
         bare_function,
-        f'machine "m": state "a" runs {nothing!r}: give what .task(…) returned',
+        f'machine "m": state "a" runs {nothing!r}: give what .task(…) or .effect(…) returned',
     ),
     (task_without_input, 'machine "m": state "a" runs the task "t" without its input'),
     (

@@ -20,10 +20,11 @@ def local_import() -> LocalImport | None:
     from jr2_infra.tooling import LocalImport
 
     from .. import tools
-    from . import layout, supervisor
+    from . import layout
+    from .supervision import remains
 
     files = layout.Layout()
-    if not supervisor.is_running(files.supervisor_lock):
+    if not remains.is_running(files.supervisor_lock):
         return None
     ctr = tools.locate("ctr")
     if ctr is None:

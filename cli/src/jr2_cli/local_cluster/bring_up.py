@@ -22,31 +22,16 @@ from typing import Final
 
 from jr2 import names
 from jr2.errors import StepFailed
+from jr2_infra import process_table as identity
 from jr2_infra import processes
 from jr2_infra.report import Reporter
 
 from ..tools import catalogue, lookup
-from . import (
-    api,
-    busybox_image,
-    certificates,
-    cgroups,
-    layout,
-    leftovers,
-    machine,
-    network,
-    objects,
-    plan,
-    private_files,
-    probes,
-    process_table,
-    readiness,
-    report,
-    services,
-    settings,
-    supervisor,
-)
+from . import api, layout, private_files, readiness, report
+from .definition import busybox_image, certificates, objects, services, settings
 from .layout import Layout
+from .node import before, cgroups, leftovers, machine, network
+from .supervision import plan, probes, remains, supervisor
 
 _READY_SECONDS: Final = 120.0
 _PAUSE: Final = 0.05
@@ -82,6 +67,7 @@ class BringUp:
         write_settings(self.files, programs, facts)
         self._say(f"cluster: certificates and settings are in {self.files.root}")
         leftovers.forget_last_boot(self.files, _BOOT_ID.read_text().strip())
+        before.note(self.files)
         network.prepare()
         cgroups.make_group(hierarchies, layout.CGROUP)
         self._say(f"cluster: the node has the address {layout.NODE_ADDRESS}")
@@ -91,7 +77,7 @@ class BringUp:
         # It ends what an earlier one left running before it says who it is.
         self._wait("the supervisor", lambda: self._is_supervised_by(pid), pid, deadline)
         self._wait("containerd", self._containerd_answers, pid, deadline)
-        self._import_busybox(programs["ctr"])
+        self._import_busybox(programs["ctr"].path)
         with api.Api(self.files) as server:
             version = self._wait_ready(server, since, pid, deadline)
         self._say(f"cluster: up in {time.monotonic() - began:.1f}s")
@@ -103,7 +89,7 @@ class BringUp:
         Raises:
             StepFailed: one of them does not.
         """
-        state = supervisor.read_state(self.files.supervisor_state)
+        state = remains.read_state(self.files.supervisor_state)
         if state is not None and not self._all_healthy():
             deadline = time.monotonic() + _READY_SECONDS
             self._wait("every process", self._all_healthy, state.pid, deadline)
@@ -151,7 +137,7 @@ class BringUp:
         self._say(f"cluster: the image {layout.BUSYBOX_IMAGE} is there")
 
     def _is_supervised_by(self, pid: int) -> bool:
-        state = supervisor.read_state(self.files.supervisor_state)
+        state = remains.read_state(self.files.supervisor_state)
         return state is not None and state.pid == pid
 
     def _containerd_answers(self) -> bool:
@@ -168,7 +154,7 @@ class BringUp:
         self.reporter.progress(f"cluster: waiting for {what}")
         try:
             while not holds():
-                if process_table.start_ticks(supervisor_pid) is None:
+                if identity.start_of(supervisor_pid) is None:
                     raise StepFailed(
                         self._failure(f"the supervisor ended, before {what} was there")
                     )
@@ -197,7 +183,9 @@ class BringUp:
         self.reporter.line(text, code="cluster")
 
 
-def write_settings(files: Layout, programs: Mapping[str, Path], facts: settings.Machine) -> None:
+def write_settings(
+    files: Layout, programs: Mapping[str, services.Binary], facts: settings.Machine
+) -> None:
     """Write what every process reads; keys, and the data that they protect, stay.
 
     Args:
@@ -236,5 +224,5 @@ def write_settings(files: Layout, programs: Mapping[str, Path], facts: settings.
     private_files.write(files.config / "local-path.json", storage["config.json"])
     private_files.write(files.config / "helper-pod.json", storage["helperPod.yaml"])
     path = os.pathsep.join(catalogue.SYSTEM_PATHS)
-    work = services.build_plan(files, programs, path)
+    work = services.build_plan(files, programs, path, sys.executable)
     private_files.write(files.plan, work.model_dump_json(indent=2))

@@ -65,8 +65,9 @@ def status(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) ->
     json
         Print JSON.
     """
-    from . import machine, report
+    from . import report
     from .layout import Layout
+    from .node import machine
 
     machine.check_platform(sys.platform, os.geteuid(), "status")
     files = Layout()

@@ -48,6 +48,7 @@ KUBELET_HEALTH_PORT: Final = 10248
 PROXY_HEALTH_PORT: Final = 10256
 PROXY_METRICS_PORT: Final = 10249
 COREDNS_READY_PORT: Final = 18181
+ROUTER_METRICS_PORT: Final = 20241
 
 BUSYBOX_IMAGE: Final = "jr2.local/busybox:1"
 """Our image of busybox: a pod's sandbox, and the helper of the volumes."""
@@ -150,6 +151,16 @@ class Layout:
     def record(self) -> Path:
         """What `create` noted: versions, and the kubeconfigs that hold the context."""
         return self.root / "cluster.json"
+
+    @property
+    def boot_note(self) -> Path:
+        """The boot in which the cluster was last started."""
+        return self.root / "boot-id"
+
+    @property
+    def before(self) -> Path:
+        """What the machine was like before it had a cluster."""
+        return self.root / "before.json"
 
     def kubeconfig(self, user: str) -> Path:
         """The kubeconfig of one of the cluster's own users."""

@@ -8,34 +8,24 @@ Source: design §7.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
 from jr2.errors import Aborted, StepFailed
 from jr2_infra import rules
 from jr2_infra.report import Reporter
 
-from . import (
-    bring_up,
-    kubeconfig,
-    layout,
-    leftovers,
-    machine,
-    network,
-    plan,
-    private_files,
-    supervisor,
-)
+from . import bring_up, kubeconfig, layout, private_files, renewal, verb_lock
 from .layout import Layout
+from .node import before, leftovers, machine, network
 from .record import Record, read_record
+from .supervision import plan, process_table, remains
 
 _STOP_SECONDS: Final = 90.0
 _PAUSE: Final = 0.05
@@ -67,7 +57,7 @@ class Cluster:
         machine.check_platform(sys.platform, os.geteuid(), "create")
         with self._locked():
             record = read_record(self.files)
-            if record is not None and supervisor.is_running(self.files.supervisor_lock):
+            if record is not None and remains.is_running(self.files.supervisor_lock):
                 self._merge(record)
                 self._say_running(record)
                 return
@@ -85,7 +75,7 @@ class Cluster:
             record = read_record(self.files)
             if record is None:
                 raise StepFailed(f"there is no local cluster — {CREATE} makes one")
-            if supervisor.is_running(self.files.supervisor_lock):
+            if remains.is_running(self.files.supervisor_lock):
                 self._say_running(record)
                 return
             self._bring_up()
@@ -125,6 +115,7 @@ class Cluster:
                 self._stop()
             leftovers.end_pods(self.files)
             network.remove()
+            before.restore(self.files)
             leftovers.unmount(self.files.root)
             known = set() if record is None else set(record.kubeconfigs)
             for path in sorted({*known, kubeconfig.default_path(self.environ)}):
@@ -133,7 +124,7 @@ class Cluster:
             self._say("deleted: the local cluster" if existed else "there is no local cluster")
 
     def _bring_up(self) -> None:
-        if supervisor.is_running(self.files.supervisor_lock):
+        if remains.is_running(self.files.supervisor_lock):
             # It belongs to a `create` that did not come to its end.
             self._stop()
         version = bring_up.BringUp(reporter=self.reporter, files=self.files).run()
@@ -148,25 +139,28 @@ class Cluster:
         self._say_ready(version)
 
     def _stop(self) -> None:
-        if supervisor.is_running(self.files.supervisor_lock):
+        if remains.is_running(self.files.supervisor_lock):
             self.reporter.progress("cluster: stopping")
             self._stop_supervisor()
             self.reporter.progress(None)
         elif self.files.plan.exists():
             work = plan.Plan.model_validate_json(self.files.plan.read_bytes())
-            supervisor.end_leftovers(work)
+            remains.end_leftovers(work)
         leftovers.end_pods(self.files)
 
     def _stop_supervisor(self) -> None:
         deadline = time.monotonic() + _STOP_SECONDS
         told: int | None = None
-        while supervisor.is_running(self.files.supervisor_lock):
-            # One that just started has not yet said who it is.
-            state = supervisor.read_state(self.files.supervisor_state)
-            if told is None and state is not None:
-                told = state.pid
+        while remains.is_running(self.files.supervisor_lock):
+            # One that just started may not listen yet: it is told when it says who it is. When
+            # what it wrote cannot be read, its command line says it.
+            state = remains.read_state(self.files.supervisor_state)
+            known = process_table.find_by_argument(str(self.files.plan)) if state is None else ()
+            pid = next(iter(known), None) if state is None else state.pid
+            if told != pid and pid is not None:
+                told = pid
                 with suppress(ProcessLookupError):
-                    os.kill(told, signal.SIGTERM)
+                    os.kill(pid, signal.SIGTERM)
             if time.monotonic() > deadline:
                 raise StepFailed(
                     f"the supervisor did not end in {_STOP_SECONDS:.0f}s — see "
@@ -180,11 +174,15 @@ class Cluster:
         # Noted before it is written: a delete then finds it, whatever happens between the two.
         noted = record.model_copy(update={"kubeconfigs": known})
         private_files.write(self.files.record, noted.model_dump_json())
-        entries = kubeconfig.admin_entries(self.files)
-        for other in known:
-            # A certificate may have been renewed: the files that already hold it get the new one.
-            if other == path or other.exists():
-                kubeconfig.merge(other, entries)
+        kubeconfig.merge(
+            path,
+            kubeconfig.admin_entries(self.files),
+            becomes_current=not kubeconfig.says_current(kubeconfig.paths(self.environ)[1:]),
+        )
+        # A certificate may have been renewed: the files that already hold it get the new one.
+        others = tuple(other for other in known if other != path)
+        for problem in renewal.refresh_kubeconfigs(self.files, others):
+            self.reporter.warning(problem, code="cluster-kubeconfig")
         self._say(f"cluster: the context {layout.CONTEXT} is in {path}")
 
     def _say_running(self, record: Record) -> None:
@@ -198,29 +196,8 @@ class Cluster:
     def _say(self, text: str, *, code: str = "cluster") -> None:
         self.reporter.line(text, code=code)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One verb at a time; the lock is the folder that holds the state folder."""
-        parent = self.files.root.parent
-        descriptor = self._lock_folder(parent)
-        try:
-            yield
-        finally:
-            os.close(descriptor)
-            with suppress(OSError):
-                parent.rmdir()
-
-    def _lock_folder(self, folder: Path) -> int:
-        while True:
-            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self._say("cluster: another `jr2 cluster` is at work, waiting")
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            # The one before us may have removed the folder; then the lock is on nothing.
-            with suppress(FileNotFoundError):
-                if folder.stat().st_ino == os.fstat(descriptor).st_ino:
-                    return descriptor
-            os.close(descriptor)
+    def _locked(self) -> AbstractContextManager[None]:
+        return verb_lock.hold(
+            self.files.root.parent,
+            lambda: self._say("cluster: another `jr2 cluster` is at work, waiting"),
+        )

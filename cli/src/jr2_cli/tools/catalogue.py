@@ -330,7 +330,6 @@ PACKAGES: Final[tuple[Package, ...]] = (
         static=True,
         use="the image that holds a pod's sandbox",
     ),
-    Package(name="mmdebstrap", programs=("mmdebstrap",), use="the Kit images"),
     Package(name="gcc", programs=("gcc",), use="the build of runc"),
     Package(name="libc6-dev", files=("/usr/include/stdio.h",), use="the build of runc"),
     Package(name="pkg-config", programs=("pkg-config",), use="the build of runc"),

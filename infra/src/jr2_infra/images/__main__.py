@@ -1,7 +1,7 @@
 """Build the Kit images of this checkout: `python -m jr2_infra.images`.
 
 It builds what has no archive yet, so a second run is done at once. It needs root on Debian or
-Ubuntu, since the lowest layer is made of Debian packages.
+Ubuntu, since the layers are made of Debian packages and their programs run in a chroot.
 
 Source: design §6.1.
 """
@@ -9,6 +9,7 @@ Source: design §6.1.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import shutil
@@ -19,14 +20,17 @@ from pathlib import Path
 
 import uv
 
-from jr2.errors import Jr2Error, StepFailed
+from jr2.errors import Jr2Error, Refusal, StepFailed
 
-from .. import processes
 from . import checkout, store
 from .build import oci, recipe
+from .build.debian import sets, sources_list
+from .build.debian.archive import Archive
 from .build.image import Builder
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_KEPT_SECONDS = 30 * 86_400
+"""How long a Debian package is kept that no build asks for."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,11 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--refresh",
         action="store_true",
-        help="resolve the Debian packages anew and write requirements/debian-base.txt",
+        help="resolve the Debian packages anew and write requirements/debian-*.txt",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="build nothing; print name, digest, archive and SBOM of each image as JSON",
     )
     options = parser.parse_args(arguments)
     try:
-        _build_all(_find_checkout(), force=options.force, refresh=options.refresh)
+        root = _find_checkout()
+        if options.list:
+            print(json.dumps(_listed(root), indent=2))
+        else:
+            _build_all(root, force=options.force, refresh=options.refresh)
     except Jr2Error as error:
         print(error.printed, file=sys.stderr)
         return 1
@@ -61,6 +74,24 @@ def _find_checkout() -> Path:
     return root
 
 
+def _listed(root: Path) -> list[dict[str, str | None]]:
+    found: list[dict[str, str | None]] = []
+    for image in recipe.KIT_IMAGES:
+        ref = checkout.image_ref(root, image)
+        archive, document = checkout.archive_path(ref), checkout.sbom_path(ref)
+        built = _is_built(ref)
+        found.append(
+            {
+                "image": image.name,
+                "ref": ref,
+                "digest": oci.archived_digest(archive) if built else None,
+                "archive": str(archive) if built else None,
+                "sbom": str(document) if built else None,
+            }
+        )
+    return found
+
+
 def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
     wanted = {image: checkout.image_ref(root, image) for image in recipe.KIT_IMAGES}
     if not force and not refresh and all(_is_built(ref) for ref in wanted.values()):
@@ -69,32 +100,34 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
         return
     _require_machine()
     folder = checkout.cache_folder()
+    architecture = _ARCHITECTURES[platform.machine()]
     with store.locked(folder, lambda: _say("another build of Kit images is running; waiting")):
+        mirror = os.environ.get(sources_list.MIRROR_VARIABLE)
+        sources = sources_list.for_suite(Path("/etc/apt"), sets.SUITE, mirror=mirror)
+        archive = Archive(folder, architecture, sources, _say)
         builder = Builder(
             checkout=root,
-            architecture=_ARCHITECTURES[platform.machine()],
+            architecture=architecture,
             uv=Path(uv.find_uv_bin()),
             cache=store.LayerCache(folder / "layers"),
+            archive=archive,
             say=_say,
         )
         if refresh:
-            builder.refresh_debian()
+            builder.refresh_lists()
         for image in recipe.KIT_IMAGES:
             ref = checkout.image_ref(root, image)
             if force or not _is_built(ref):
                 _build_one(builder, image)
             else:
                 _say(f"{image.name}: {ref} (built already)")
-        for package in builder.debian_drift():
-            _say(
-                f"note: Debian gives {package}, requirements/debian-base.txt lists another version"
-            )
         builder.cache.prune()
+        archive.prune(_KEPT_SECONDS, time.time())
         store.prune_archives(folder)
 
 
 def _is_built(ref: str) -> bool:
-    return checkout.archive_path(ref).is_file()
+    return checkout.archive_path(ref).is_file() and checkout.sbom_path(ref).is_file()
 
 
 def _build_one(builder: Builder, image: recipe.KitImage) -> None:
@@ -103,11 +136,19 @@ def _build_one(builder: Builder, image: recipe.KitImage) -> None:
     ref = checkout.image_ref(builder.checkout, image)
     while True:
         archive = checkout.archive_path(ref)
-        archived: oci.Archived = builder.build(image, ref=ref, target=archive)
+        was_there = archive.is_file()
+        archived = builder.build(
+            image,
+            ref=ref,
+            content_hash=checkout.content_hash(builder.checkout, image),
+            target=archive,
+        )
         now = checkout.image_ref(builder.checkout, image)
         if now == ref:
             break
-        archive.unlink()
+        if not was_there:
+            archive.unlink()
+            checkout.sbom_path(ref).unlink()
         _say(f"{image.name}: its sources changed while it was built; building again")
         ref = now
     _say(
@@ -117,22 +158,16 @@ def _build_one(builder: Builder, image: recipe.KitImage) -> None:
 
 
 def _require_machine() -> None:
+    needs = "Kit images are built as root on Debian or Ubuntu, from Debian packages"
     if platform.machine() not in _ARCHITECTURES:
-        raise StepFailed(f"Kit images are not built for {platform.machine()}")
-    if shutil.which("dpkg-deb") is None or shutil.which("apt-get") is None:
-        raise StepFailed(
-            "Kit images are built from Debian packages, which needs Debian or Ubuntu — "
-            "set `kit_registry`, or use a released version of jr2"
+        raise Refusal(f"Kit images are built for amd64 and arm64, not for {platform.machine()}")
+    if shutil.which("apt-get") is None:
+        raise Refusal(
+            f"{needs}, and this machine has no apt-get — set `kit_registry`, or use a released "
+            "version of jr2"
         )
     if os.geteuid() != 0:
-        raise StepFailed("Kit images are built as root — run: sudo scripts/build-kit-images")
-    if shutil.which("mmdebstrap") is None:
-        command = ["apt-get", "install", "--yes", "--no-install-recommends", "mmdebstrap"]
-        _say(f"mmdebstrap is missing; running: {' '.join(command)}")
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        processes.run(["apt-get", "update", "-qq"], env=environment)
-        if processes.run(command, env=environment).returncode != 0:
-            raise StepFailed(f"mmdebstrap cannot be installed — run: {' '.join(command)}")
+        raise Refusal(f"{needs}, and you are not root — run: sudo scripts/build-kit-images")
 
 
 if __name__ == "__main__":

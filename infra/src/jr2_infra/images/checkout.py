@@ -17,7 +17,8 @@ from pathlib import Path
 from jr2 import names
 from jr2.tree_hash import Entry, tree_hash
 
-from .build import content, recipe
+from .build import content, oci, recipe
+from .build.debian import lists
 
 _BUILD = Path(__file__).parent / "build"
 
@@ -28,6 +29,7 @@ class KitImages:
 
     orchestrator: str
     operator: str
+    harness: str
 
 
 def checkout_images(checkout: Path) -> KitImages:
@@ -42,6 +44,7 @@ def checkout_images(checkout: Path) -> KitImages:
     return KitImages(
         orchestrator=image_ref(checkout, recipe.ORCHESTRATOR),
         operator=image_ref(checkout, recipe.OPERATOR),
+        harness=image_ref(checkout, recipe.HARNESS),
     )
 
 
@@ -59,15 +62,15 @@ def content_hash(checkout: Path, image: recipe.KitImage) -> str:
 def _inputs(checkout: Path, image: recipe.KitImage) -> Iterator[Entry]:
     for path, place in content.source_files(checkout, image):
         yield Entry(f"image/{path}", "file", place)
-    for name in ("kit", image.requirements, "debian-base"):
-        yield Entry(f"requirements/{name}.txt", "file", requirements_file(checkout, name))
-    for place in sorted(_BUILD.glob("*.py")):
-        yield Entry(f"build/{place.name}", "file", place)
-
-
-def requirements_file(checkout: Path, name: str) -> Path:
-    """Return the place of one of the pinned lists of a checkout."""
-    return checkout / "requirements" / f"{name}.txt"
+    pinned = checkout / "requirements"
+    listed = [pinned / f"{name}.txt" for name in ("kit", image.requirements)]
+    # The lists of every architecture count, so a checkout has one name for an image everywhere.
+    for name in image.lists:
+        listed += pinned.glob(lists.file_name(name, "*"))
+    for place in sorted(listed):
+        yield Entry(f"requirements/{place.name}", "file", place)
+    for place in sorted(_BUILD.rglob("*.py")):
+        yield Entry(f"build/{place.relative_to(_BUILD).as_posix()}", "file", place)
 
 
 def cache_folder() -> Path:
@@ -80,3 +83,9 @@ def archive_path(ref: str) -> Path:
     """Return where `scripts/build-kit-images` puts the OCI archive of a reference."""
     name, _, tag = ref.rpartition("/")[2].partition(":")
     return cache_folder() / f"{name}-{tag}.oci.tar"
+
+
+def sbom_path(ref: str) -> Path:
+    """Return where the build puts what the image of a reference is made of."""
+    archive = archive_path(ref)
+    return archive.with_name(oci.sbom_name(archive.name))

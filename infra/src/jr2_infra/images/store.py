@@ -15,9 +15,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from .build.layers import Layer
+from .build.oci import sbom_name
 
-KEPT_LAYERS = 2
-KEPT_ARCHIVES = 3
+KEPT_LAYERS = 3
+KEPT_ARCHIVES = 6
 
 
 @contextmanager
@@ -83,13 +84,14 @@ class LayerCache:
 
 
 def prune_archives(folder: Path) -> None:
-    """Remove all but the newest archives of each image."""
+    """Remove all but the newest archives of each image, and what stood beside them."""
     kinds: dict[str, list[Path]] = {}
     for archive in folder.glob("*.oci.tar"):
         kinds.setdefault(archive.name.rpartition("-")[0], []).append(archive)
     for archives in kinds.values():
         for archive in _oldest(archives, KEPT_ARCHIVES):
             archive.unlink(missing_ok=True)
+            archive.with_name(sbom_name(archive.name)).unlink(missing_ok=True)
 
 
 def _oldest(paths: list[Path], kept: int) -> list[Path]:

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
         Toleration,
     )
     from .errors import BuildRefused
-    from .events import AgentEvent, Event, ExternalEvent, Message
+    from .events import AgentEvent, AgentFault, Event, ExternalEvent, Message, WorkspaceLost
     from .kernel import EventRefused
     from .machine import Machine
+    from .parts.customizing import customize
     from .parts.effects import (
         Command,
         CommandInput,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
         Dispatch,
         DispatchInput,
         DispatchResult,
-        EffectError,
         Http,
         HttpFile,
         HttpFileInput,
@@ -68,12 +68,15 @@ if TYPE_CHECKING:
     from .parts.turns import (
         Turn,
     )
+    from .parts.workspace_chart import workspace
+    from .parts.workspaces import Inside, UserContainer, Workspace, WorkspaceSpec, context
     from .run_data import Context, Start
     from .tasks import Task, TaskError
 
 __all__ = [
     "OPEN",
     "AgentEvent",
+    "AgentFault",
     "AllowFrom",
     "Binding",
     "BuildRefused",
@@ -88,7 +91,6 @@ __all__ = [
     "Dispatch",
     "DispatchInput",
     "DispatchResult",
-    "EffectError",
     "EnvFrom",
     "EnvVar",
     "Event",
@@ -108,6 +110,7 @@ __all__ = [
     "HttpInput",
     "HttpResult",
     "InputRefused",
+    "Inside",
     "Machine",
     "Message",
     "ModelLimits",
@@ -128,6 +131,13 @@ __all__ = [
     "TaskError",
     "Toleration",
     "Turn",
+    "UserContainer",
+    "Workspace",
+    "WorkspaceLost",
+    "WorkspaceSpec",
+    "context",
+    "customize",
+    "workspace",
 ]
 
 _MODULES: Final = {
@@ -159,7 +169,7 @@ _MODULES: Final = {
         "Toleration",
     ),
     "errors": ("BuildRefused",),
-    "events": ("AgentEvent", "Event", "ExternalEvent", "Message"),
+    "events": ("AgentEvent", "AgentFault", "Event", "ExternalEvent", "Message", "WorkspaceLost"),
     "kernel": ("EventRefused",),
     "machine": ("Machine",),
     "parts.effects": (
@@ -169,7 +179,6 @@ _MODULES: Final = {
         "Dispatch",
         "DispatchInput",
         "DispatchResult",
-        "EffectError",
         "Http",
         "HttpFile",
         "HttpFileInput",
@@ -183,6 +192,15 @@ _MODULES: Final = {
     "parts.opening": ("OPEN",),
     "parts.repos": ("Binding",),
     "parts.turns": ("Turn",),
+    "parts.customizing": ("customize",),
+    "parts.workspace_chart": ("workspace",),
+    "parts.workspaces": (
+        "Inside",
+        "UserContainer",
+        "Workspace",
+        "WorkspaceSpec",
+        "context",
+    ),
     "run_data": ("Context", "Start"),
     "tasks": ("Task", "TaskError"),
 }

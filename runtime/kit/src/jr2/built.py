@@ -8,9 +8,12 @@ Source: design §4.1 and §4.2, spec/runtime.md §1.4, §1.7, §1.8.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
@@ -22,6 +25,11 @@ from .run_data import Context, Start
 from .shape import shape_digest
 from .snapshot import Snapshot, from_json
 from .tasks import Task
+
+if TYPE_CHECKING:
+    from .parts.agents import AgentDefinition
+    from .parts.effects import EffectDefinition
+    from .parts.workspaces import BodyOf, SandboxParts
 
 C = TypeVar("C", bound=Context)
 D = TypeVar("D")
@@ -42,13 +50,32 @@ class BuiltMachine(Generic[D, C, O]):
     """
 
     def __init__(
-        self, chart: Chart, door: type[BaseModel] | None, tasks: Mapping[str, Task[Any, Any]]
+        self,
+        chart: Chart,
+        door: type[BaseModel] | None,
+        tasks: Mapping[str, Task[Any, Any]],
+        *,
+        agents: Mapping[str, AgentDefinition] = MappingProxyType({}),
+        effects: Mapping[str, EffectDefinition[Any, Any]] = MappingProxyType({}),
+        children: Mapping[str, BuiltMachine[Any, Any, Any]] = MappingProxyType({}),
+        sandbox: SandboxParts | None = None,
+        inside: BodyOf | None = None,
     ) -> None:
         self.chart = chart
         self.door = door
         """The model of what starts a run; `None`: any input does."""
         self.tasks = tasks
         """By slot."""
+        self.agents = agents
+        """By slot."""
+        self.effects = effects
+        """By slot."""
+        self.children = children
+        """The composed Machines, by the slot that they have in the chart, the inline ones too."""
+        self.sandbox = sandbox
+        """Of a `workspace()`: what its Sandbox is made of."""
+        self.inside = inside
+        """Of the body of a `workspace()`: the door and the Repo Slots that it is written for."""
 
     def __repr__(self) -> str:
         return f"<BuiltMachine {self.id!r}>"
@@ -57,6 +84,45 @@ class BuiltMachine(Generic[D, C, O]):
     def id(self) -> str:
         """The Machine's own name."""
         return self.chart.id
+
+    @property
+    def actors(self) -> dict[str, BuiltMachine[Any, Any, Any]]:
+        """The composed Machines that a slot leads to: not the inline ones, nor a Workspace's body."""
+        if self.sandbox is not None:
+            return {}
+        return {
+            slot: child
+            for slot, child in self.children.items()
+            if not self.chart.children[slot].inline
+        }
+
+    def replaced(
+        self,
+        *,
+        agents: Mapping[str, AgentDefinition],
+        effects: Mapping[str, EffectDefinition[Any, Any]],
+        children: Mapping[str, BuiltMachine[Any, Any, Any]],
+    ) -> BuiltMachine[D, C, O]:
+        """Return this Machine with other parts under the same slots.
+
+        Args:
+            agents: all Agents.
+            effects: all Effects.
+            children: the composed Machines that are others now.
+        """
+        charts = {
+            slot: dataclasses.replace(child, chart=children[slot].chart)
+            if slot in children
+            else child
+            for slot, child in self.chart.children.items()
+        }
+        made = copy.copy(self)
+        made.__dict__.pop("_shape", None)
+        made.chart = dataclasses.replace(self.chart, children=MappingProxyType(charts))
+        made.agents = MappingProxyType(dict(agents))
+        made.effects = MappingProxyType(dict(effects))
+        made.children = MappingProxyType({**self.children, **children})
+        return made
 
     def input_schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of the door, or `None` when there is no door."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -19,6 +19,9 @@ from .errors import BuildRefused
 
 Audience = Literal["agent", "external", "any", "jr2"]
 """Who may send an event: only an Agent's pick, only a Gate, both, or only jr2 itself."""
+
+Semantics = Literal["ack", "deferred", "poll"]
+"""How a sender hears what came of an event; only `ack` is delivered today, the rest is reserved."""
 
 NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
 """What an event, a state, a task and a Machine may be called (a full match)."""
@@ -81,6 +84,38 @@ class Event(_Named):
 
     __jr2_audience__: ClassVar[Audience] = "any"
     __jr2_kind__: ClassVar[str] = "event"
+    __jr2_semantics__: ClassVar[Semantics] = "ack"
+
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        semantics: Semantics = "ack",
+        output: type[BaseModel] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init_subclass__(name=name, **options)
+        where = f"event class {cls.__qualname__}"
+        if semantics not in get_args(Semantics):
+            raise BuildRefused(
+                f"{where} has semantics={semantics!r}, which is not one of "
+                f"{', '.join(get_args(Semantics))}"
+            )
+        if semantics == "deferred" and output is None:
+            raise BuildRefused(f'{where} has semantics="deferred" and no output=')
+        cls.__jr2_semantics__ = semantics
+
+    @classmethod
+    def __pydantic_init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        semantics: Semantics = "ack",
+        output: type[BaseModel] | None = None,
+        **options: Any,
+    ) -> None:
+        """Take what `__init_subclass__` takes."""
+        super().__pydantic_init_subclass__(name=name, **options)
 
 
 class AgentEvent(Event):
@@ -130,6 +165,11 @@ def event_name(event: type[Event]) -> str:
 def audience(event: type[Event]) -> Audience:
     """Return who may send an event."""
     return event.__jr2_audience__
+
+
+def semantics(event: type[Event]) -> Semantics:
+    """Return how a sender hears what came of an event."""
+    return event.__jr2_semantics__
 
 
 def description(model: type[BaseModel]) -> str | None:

@@ -91,16 +91,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, is_typeddict, overload
 
 from pydantic import BaseModel, TypeAdapter
 
+from . import rules
 from .built import BuiltMachine as BuiltMachine
-from .drafts import GateDraft, StateDraft, TransitionDraft, check_schema, compile_chart
+from .chart import InvocationKind
+from .drafts import (
+    GateDraft,
+    InvocationDraft,
+    StateDraft,
+    TransitionDraft,
+    compile_chart,
+    done_event,
+    failed_event,
+)
 from .errors import BuildRefused as BuildRefused
 from .events import NAME, Event, Message, event_name
+from .part_drafts import PartDrafts, invoke
+from .parts.agents import Access, Agent, AgentDefinition, ThinkingLevel
+from .parts.effects import Effect, EffectDefinition
+from .parts.opening import Opening
+from .parts.turns import Turn
+from .parts.workspaces import BodyOf, Inside, Worktrees, slots_of
 from .run_data import Context, Start
-from .tasks import Task, TaskError, make_task
+from .snapshot import json_text
+from .tasks import Task, TaskError
 
 C = TypeVar("C", bound=Context)
 D = TypeVar("D")
@@ -108,6 +125,10 @@ O = TypeVar("O")  # noqa: E741 - what a run ends with
 E = TypeVar("E", bound=Event)
 I = TypeVar("I")  # noqa: E741 - what a task takes
 R = TypeVar("R")
+EI = TypeVar("EI", bound=BaseModel)
+ER = TypeVar("ER", bound=BaseModel)
+S = TypeVar("S")
+W = TypeVar("W")
 
 
 class _Handle(Generic[C]):
@@ -168,7 +189,9 @@ class _Scope(_Handle[C]):
             BuildRefused: it is no event class, or the Machine is built.
         """
         if not isinstance(event, type) or not issubclass(event, Event):
-            raise self._draft.refuse(f"handles {event!r}, which is no event class")
+            self._draft.change()
+            self._draft.wrong(f"handles {event!r}, which is no event class")
+            return self
         self._add(event_name(event), to, guard, assign, emit, event=event, internal=internal)
         return self
 
@@ -185,7 +208,8 @@ class _Scope(_Handle[C]):
     ) -> None:
         self._draft.change()
         if to is not None and not isinstance(to, Target):
-            raise self._draft.refuse(f"leads to {to!r}, which is no state of a Machine")
+            self._draft.wrong(f"leads to {to!r}, which is no state of a Machine")
+            return
         self._draft.transitions.append(
             TransitionDraft(
                 event=name,
@@ -257,9 +281,9 @@ class State(_Scope[C], Target[C]):
         self._draft.change()
         if isinstance(delay, timedelta):
             if delay < timedelta(0):
-                raise self._draft.refuse(f"has .after({delay!r}): a delay is not negative")
+                self._draft.wrong(f"has .after({delay!r}): a delay is not negative")
         elif not callable(delay):
-            raise self._draft.refuse(f"has .after({delay!r}): a delay is a timedelta")
+            self._draft.wrong(f"has .after({delay!r}): a delay is a timedelta")
         name = f"after.{self._draft.id}.{len(self._draft.timers)}"
         self._add(name, to, _first(guard), _first(assign), _first(emit))
         self._draft.timers.append(delay)
@@ -286,10 +310,27 @@ class State(_Scope[C], Target[C]):
         """
         self._draft.change()
         if self._draft.gate is not None:
-            raise self._draft.refuse("has two Gates")
+            self._draft.wrong("has two Gates")
         if isinstance(gate, str) and (not gate or "/" in gate):
-            raise self._draft.refuse(f"has a Gate {gate!r}: its id is a text without /")
+            self._draft.wrong(f"has a Gate {gate!r}: its id is a text without /")
         self._draft.gate = GateDraft(gate=gate, meta=meta, accepts=accepts)
+        return self
+
+    def turn(self, agent: Agent, turn: Callable[[C], Turn]) -> Self:
+        """Have an Agent take a Turn while this state is active; leaving the state ends it.
+
+        What the Agent may pick is what this state and those around it handle and an Agent may
+        send. A Turn that jr2 could not save comes as `AgentFault`.
+
+        Args:
+            agent: what `Machine.agent` returned.
+            turn: makes the Turn from the context, at the entry.
+
+        Raises:
+            BuildRefused: the Machine is built. That it is no Agent of this Machine, or that its
+                picks are handled only by states inside, is said by the build.
+        """
+        invoke(self._draft, "turn", agent, turn)
         return self
 
     @overload
@@ -298,37 +339,35 @@ class State(_Scope[C], Target[C]):
     @overload
     def run(self, task: Task[I, R], input: Callable[[C], I]) -> Running[C, R]: ...
 
-    def run(self, task: Task[Any, Any], input: Callable[[C], Any] | None = None) -> Running[C, Any]:
-        """Run a task while this state is active; leaving the state stops it.
+    @overload
+    def run(
+        self, task: Effect[EI, ER], input: Callable[[C], EI] | None = None
+    ) -> Running[C, ER]: ...
+
+    def run(
+        self, task: Task[Any, Any] | Effect[Any, Any], input: Callable[[C], Any] | None = None
+    ) -> Running[C, Any]:
+        """Run a task or an Effect while this state is active; leaving the state stops it.
 
         Args:
-            task: what `Machine.task` returned.
-            input: makes the task's input from the context, at the entry.
+            task: what `Machine.task` or `Machine.effect` returned.
+            input: makes the input from the context, at the entry; an Effect whose input has a
+                default for each field needs none.
 
         Raises:
-            BuildRefused: a task of another Machine, or an input that is missing or not taken.
+            BuildRefused: the Machine is built. A part of another Machine, or an input that is
+                missing or not taken, is said by the build.
         """
-        self._draft.change()
-        if not isinstance(task, Task):
-            raise self._draft.refuse(f"runs {task!r}: give what .task(…) returned")
-        if task.machine is not self._draft.root:
-            raise self._draft.refuse(f'runs the task "{task.slot}" of another machine')
-        if task.takes_input and input is None:
-            raise self._draft.refuse(f'runs the task "{task.slot}" without its input')
-        if not task.takes_input and input is not None:
-            raise self._draft.refuse(f'gives an input to the task "{task.slot}", which takes none')
-        same = sum(1 for _, other, _ in self._draft.invocations if other.slot == task.slot)
-        name = task.slot if not same else f"{task.slot}.{same}"
-        self._draft.invocations.append((name, task, input))
-        return Running(self, name)
+        kind: InvocationKind = "effect" if isinstance(task, Effect) else "task"
+        return Running(self, invoke(self._draft, kind, task, input))
 
 
 class Running(Generic[C, R]):
-    """A task that a state runs: what happens when it returns or raises is chained to it."""
+    """What a state runs: what happens when it ends is chained to it."""
 
-    def __init__(self, state: State[C], name: str) -> None:
+    def __init__(self, state: State[C], invocation: InvocationDraft) -> None:
         self._state = state
-        self._name = name
+        self._invocation = invocation
 
     def done(
         self,
@@ -338,8 +377,8 @@ class Running(Generic[C, R]):
         assign: Callable[[C, R], C] | None = None,
         emit: Callable[[C, R], Message] | None = None,
     ) -> Self:
-        """Handle what the task returned; of several, the first whose guard allows it is taken."""
-        name = f"done.task.{self._state._draft.id}.{self._name}"
+        """Handle what came back; of several, the first whose guard allows it is taken."""
+        name = done_event(self._state._draft, self._invocation)
         self._state._add(name, to, guard, assign, emit)
         return self
 
@@ -351,8 +390,8 @@ class Running(Generic[C, R]):
         assign: Callable[[C, TaskError], C] | None = None,
         emit: Callable[[C, TaskError], Message] | None = None,
     ) -> Self:
-        """Handle that the task raised; without any `.failed` the run ends with a fault."""
-        name = f"error.task.{self._state._draft.id}.{self._name}"
+        """Handle that it failed; without any `.failed` the run ends with a fault."""
+        name = failed_event(self._state._draft, self._invocation)
         self._state._add(name, to, guard, assign, emit)
         return self
 
@@ -363,6 +402,9 @@ class Machine(_Scope[C], Generic[D, C, O]):
     Args:
         id: the Machine's own name; letters, digits, `_` and `-`.
         door: the model of what starts a run; without it any input starts one.
+        inside: in place of a door, of the body of a `workspace()`: that one's door.
+        slots: of such a body, a `TypedDict` with each Repo Slot that it names; without it a
+            misspelt slot is found when the body starts.
         context: the model of a run's data; without it a run has none.
         output: the type of what a run ends with; without it a run ends with nothing.
         start: makes the first context from the input and the run's id.
@@ -425,29 +467,93 @@ class Machine(_Scope[C], Generic[D, C, O]):
         start: Callable[[Start[D]], C],
     ) -> None: ...
 
+    @overload
+    def __init__(
+        self: Machine[Inside[W, Worktrees], C, None],
+        id: str,
+        *,
+        inside: type[W],
+        context: type[C],
+        start: Callable[[Inside[W, Worktrees]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[Inside[W, Worktrees], C, O],
+        id: str,
+        *,
+        inside: type[W],
+        context: type[C],
+        output: type[O],
+        start: Callable[[Inside[W, Worktrees]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[Inside[W, S], C, None],
+        id: str,
+        *,
+        inside: type[W],
+        slots: type[S],
+        context: type[C],
+        start: Callable[[Inside[W, S]], C],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Machine[Inside[W, S], C, O],
+        id: str,
+        *,
+        inside: type[W],
+        slots: type[S],
+        context: type[C],
+        output: type[O],
+        start: Callable[[Inside[W, S]], C],
+    ) -> None: ...
+
     def __init__(
         self,
         id: str,
         *,
         door: type[Any] | None = None,
+        inside: type[Any] | None = None,
+        slots: type[Any] | None = None,
         context: type[Any] | None = None,
         output: type[Any] | None = None,
-        start: Callable[[Start[Any]], Any] | None = None,
+        start: Callable[[Any], Any] | None = None,
     ) -> None:
         if not isinstance(id, str) or not NAME.fullmatch(id):
             raise BuildRefused(f"a machine's id has letters, digits, _ and - only: {id!r}")
         super().__init__(StateDraft(machine=id, key="", parent=None))
-        if door is not None and not _is_model(door):
-            raise self._draft.refuse(f"has the door {door!r}: a door is a pydantic model")
+        for what, model in (("the door", door), ("inside=", inside)):
+            if model is not None and not _is_model(model):
+                raise BuildRefused(
+                    self._draft.said(f"has {what} {model!r}: a door is a pydantic model")
+                )
+        if door is not None and inside is not None:
+            raise BuildRefused(
+                self._draft.said(
+                    "has a door and inside=: the body of a workspace() has no door of its own"
+                )
+            )
         if context is not None and not (_is_model(context) and issubclass(context, Context)):
-            raise self._draft.refuse(f"has the context {context!r}: it is no subclass of Context")
+            raise BuildRefused(
+                self._draft.said(f"has the context {context!r}: it is no subclass of Context")
+            )
         if (context is None) is not (start is None):
-            raise self._draft.refuse("needs start= exactly when it has a context=")
+            raise BuildRefused(self._draft.said("needs start= exactly when it has a context="))
         self._door = door
+        if slots is not None and (inside is None or not is_typeddict(slots)):
+            raise BuildRefused(
+                self._draft.said(
+                    f"has slots={slots!r}: beside inside=, slots= is a TypedDict of Repo Slots"
+                )
+            )
+        self._inside = None if inside is None else BodyOf(inside, slots_of(slots))
         self._context: type[Context] = Context if context is None else context
         self._start = (lambda _: Context()) if start is None else start
         self._output = None if output is None else TypeAdapter(output)
-        self._tasks: dict[str, Task[Any, Any]] = {}
+        self._parts = PartDrafts(self._draft)
 
     def final(self, name: str, output: Callable[[C], O] | None = None) -> Final[C]:
         """Make a final state: entering it ends the run.
@@ -483,27 +589,71 @@ class Machine(_Scope[C], Generic[D, C, O]):
         Raises:
             BuildRefused: a bad or repeated name, or a function that cannot be a task.
         """
-        self._draft.change()
-        if not NAME.fullmatch(name):
-            raise self._draft.refuse(
-                f"has a task {name!r}: a name has letters, digits, _ and - only"
-            )
-        if name in self._tasks:
-            raise self._draft.refuse(f'has two tasks "{name}"')
-        task = self._tasks[name] = make_task(self._draft, self._draft.machine, name, function)
-        return task
+        return self._parts.task(name, function)
+
+    def agent(
+        self,
+        name: str,
+        *,
+        model: str | Opening,
+        instructions: str,
+        description: str | None = None,
+        workspace: Access = "write",
+        thinking_level: ThinkingLevel | None = None,
+    ) -> Agent:
+        """Name an Agent that states can ask.
+
+        Args:
+            name: the slot, and the Agent's name wherever it is named.
+            model: `<provider>/<model id>`, or `OPEN` for a composer to bind.
+            instructions: the system prompt.
+            description: for people alone.
+            workspace: `write`; `read`, without the tools that write; or `none`, without any tool
+                but the Menu, and outside of the Workspace.
+            thinking_level: how hard the model thinks; its own default when absent.
+
+        Raises:
+            BuildRefused: the Machine is built. A bad or repeated name, or a field that breaks its
+                rule, is said by the build.
+        """
+        return self._parts.agent(
+            name,
+            AgentDefinition(
+                model=model,
+                instructions=instructions,
+                description=description,
+                workspace=workspace,
+                thinking_level=thinking_level,
+            ),
+        )
+
+    def effect(self, name: str, definition: EffectDefinition[EI, ER]) -> Effect[EI, ER]:
+        """Name an Effect that states can run.
+
+        Args:
+            name: the slot; letters, digits, `_` and `-`; unique in the Machine.
+            definition: a `Command`, an `Http`, an `HttpFile`, a `Push` or a `Dispatch`.
+
+        Raises:
+            BuildRefused: the Machine is built. A bad or repeated name, or a field that breaks its
+                rule, is said by the build.
+        """
+        return self._parts.effect(name, definition)
 
     def build(self) -> BuiltMachine[D, C, O]:
         """Return the Machine, checked; after this, nothing can be added to it.
 
         Raises:
-            BuildRefused: a rule of the authoring surface is not met; the text names the Machine
-                and the state.
+            BuildRefused: rules of the authoring surface are not met; the text has a line for each,
+                which names the Machine and the state.
         """
         self._draft.change()
-        if self._door is not None:
-            check_schema(self._draft, "the door", self._door)
         output = self._output
+        problems = self._draft.problems or list(
+            rules.problems(self._draft, with_output=output is not None, door=self._door)
+        )
+        if problems:
+            raise BuildRefused(*problems)
         chart = compile_chart(
             self._draft,
             context=self._context,
@@ -511,9 +661,19 @@ class Machine(_Scope[C], Generic[D, C, O]):
             encode_output=None
             if output is None
             else lambda value: output.dump_python(output.validate_python(value), mode="json"),
+            decode_output=None
+            if output is None
+            else lambda value: output.validate_json(json_text(value)),
         )
         self._draft.built = True
-        return BuiltMachine(chart, self._door, dict(self._tasks))
+        return BuiltMachine(
+            chart,
+            self._door,
+            self._parts.tasks,
+            agents=self._parts.agents,
+            effects=self._parts.effects,
+            inside=self._inside,
+        )
 
 
 def _is_model(candidate: Any) -> bool:

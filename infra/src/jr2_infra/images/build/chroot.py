@@ -32,13 +32,16 @@ def run_inside(root: Path, argv: Sequence[str]) -> str:
     return done.stdout
 
 
-def compile_python(root: Path, folder: str, *, strip: str = "") -> None:
+def compile_python(
+    root: Path, folder: str, *, strip: str = "", python: str = recipe.PYTHON
+) -> None:
     """Compile what is below `folder` with the image's own Python, never to be checked again.
 
     Args:
         root: the root file system.
         folder: an absolute path in it.
         strip: a prefix that the recorded file names lose.
+        python: the interpreter, in the root file system.
 
     Raises:
         StepFailed: a file does not compile, or byte code that bears a time is left.
@@ -46,7 +49,7 @@ def compile_python(root: Path, folder: str, *, strip: str = "") -> None:
     moved = ["-s", strip, "-p", "/"] if strip else []
     options = ["-q", "-f", *moved, "--invalidation-mode", "unchecked-hash"]
     # -B: byte code that the compiling Python wrote for itself would bear a time.
-    run_inside(root, [recipe.PYTHON, "-SB", "-m", "compileall", *options, folder])
+    run_inside(root, [python, "-SB", "-m", "compileall", *options, folder])
     for place in (root / folder.lstrip("/")).rglob("*.pyc"):
         with place.open("rb") as file:
             if file.read(8)[4:] != _UNCHECKED:

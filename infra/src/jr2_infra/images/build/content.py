@@ -1,6 +1,4 @@
-"""The layers above Debian: the Kit's closure, the packages of the services, and our sources.
-
-Wheels come hashed from `requirements/`, for the image's platform and Python, never built here.
+"""Our own sources and launchers: the highest layer of an image.
 
 Source: design §6.1 and §4.4.
 """
@@ -9,81 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from jr2 import names
-from jr2.errors import StepFailed
 
-from ... import processes
 from . import recipe
-
-_STRAY = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json")
-"""Files of a dist-info folder that tell how, when or from where it was installed."""
-
-
-def requirement_blocks(text: str) -> dict[str, str]:
-    """Split a hashed requirements file into distribution name → its lines."""
-    blocks: dict[str, str] = {}
-    name = ""
-    for line in text.splitlines(keepends=True):
-        if line[:1].strip() and not line.startswith("#"):
-            name = line.split("==", 1)[0].strip()
-            blocks[name] = line
-        elif name and line.strip() and not line.startswith("#"):
-            blocks[name] += line
-    return blocks
-
-
-def services_requirements(image: str, kit: str) -> str:
-    """Return the requirements of an image without those that the Kit's layer holds already."""
-    held = requirement_blocks(kit)
-    return "".join(block for name, block in requirement_blocks(image).items() if name not in held)
-
-
-def install_wheels(uv: Path, requirements: str, target: Path, architecture: str) -> None:
-    """Install hashed requirements into a folder, for the image's platform and Python.
-
-    Args:
-        uv: the program.
-        requirements: the text of a hashed requirements file, complete: nothing is resolved.
-        target: the folder.
-        architecture: the OCI name of the image's architecture.
-
-    Raises:
-        StepFailed: uv failed; its words stand in the text.
-    """
-    target.mkdir(parents=True)
-    listed = target.with_name(f"{target.name}.txt")
-    listed.write_text(requirements)
-    options = [
-        *("--quiet", "--no-deps", "--require-hashes", "--no-compile-bytecode"),
-        *("--only-binary", ":all:", "--link-mode", "copy", "--python", sys.executable),
-        *("--python-version", recipe.PYTHON_VERSION),
-        *("--python-platform", recipe.PLATFORMS[architecture]),
-        *("--target", str(target), "--requirement", str(listed)),
-    ]
-    done = processes.run(
-        [uv, "pip", "install", *options],
-        # The folder is outside the checkout, so no project's settings are read.
-        cwd=target.parent,
-        env={name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"},
-    )
-    listed.unlink()
-    if done.returncode != 0:
-        raise StepFailed(f"uv cannot install the packages of a Kit image:\n{done.stderr.strip()}")
-    tidy_packages(target)
-
-
-def tidy_packages(target: Path) -> None:
-    """Remove from an installed folder what tells how it was installed, and its programs."""
-    shutil.rmtree(target / "bin", ignore_errors=True)
-    for name in (".lock", ".gitignore", "CACHEDIR.TAG"):
-        (target / name).unlink(missing_ok=True)
-    for info in target.glob("*.dist-info"):
-        for name in _STRAY:
-            (info / name).unlink(missing_ok=True)
 
 
 def source_files(checkout: Path, image: recipe.KitImage) -> Iterator[tuple[str, Path]]:
@@ -121,7 +50,7 @@ def place_sources(checkout: Path, image: recipe.KitImage, stage: Path) -> None:
     for path, module in image.programs:
         launcher = stage / path[1:]
         launcher.parent.mkdir(parents=True, exist_ok=True)
-        launcher.write_text(recipe.LAUNCHER.format(module=module))
+        launcher.write_text(recipe.LAUNCHER.format(python=image.python, module=module))
         launcher.chmod(0o755)
     for folder, name in ((names.KIT_PATH, "jr2"), (names.SERVICES_PATH, "jr2_runtime")):
         info = stage / folder[1:] / f"{name}-{names.KIT_VERSION}.dist-info"

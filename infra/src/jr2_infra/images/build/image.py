@@ -1,14 +1,16 @@
-"""One Kit image from a checkout: its four layers, then its archive, then a start of its Python.
+"""One Kit image from a checkout: its layers, a start of its Python, its archive and its SBOM.
 
-Source: design §6.1.
+Source: design §6.1, ADR-0119.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Final
 
 from jr2 import names
 from jr2.errors import StepFailed
@@ -16,11 +18,22 @@ from jr2.tree_hash import Entry, tree_hash
 
 from ... import processes
 from ..store import LayerCache
-from . import chroot, content, debian, oci, recipe
+from . import chroot, content, oci, recipe, sbom, tree, wheels
+from .debian import base, lists, sets
+from .debian.archive import Archive
+from .debian.unpack import unpack
 from .layers import Layer, pack_folder
 
-_DEBIAN_RECIPE = ("recipe.py", "debian.py", "sources_list.py", "chroot.py", "layers.py")
 _HERE = Path(__file__).parent
+_ROOT_RECIPE: Final = ("debian/*.py", "recipe.py", "chroot.py", "layers.py")
+_FROM_NAMES: Final = (
+    recipe.USERS,
+    recipe.PYTHON_MINOR,
+    *(names.TREE_PATH, names.TREE_PYTHON, names.TREE_GIT, names.TREE_RIPGREP, names.TREE_INIT),
+    *(names.KIT_PATH, names.SERVICES_PATH),
+)
+"""What the lower layers take from `jr2.names`; the rest of that file changes none of them."""
+
 _IMPORT_ALL = """
 import importlib, pkgutil
 import jr2, jr2_runtime
@@ -40,6 +53,7 @@ class Builder:
         architecture: the OCI name of the machine's architecture.
         uv: the program.
         cache: the finished layers.
+        archive: the Debian packages.
         say: prints one line about what takes long.
     """
 
@@ -47,103 +61,191 @@ class Builder:
     architecture: str
     uv: Path
     cache: LayerCache
+    archive: Archive
     say: Callable[[str], None]
+    _read: dict[str, tuple[lists.Package, ...]] = field(default_factory=dict)
 
     def requirements(self, name: str) -> Path:
-        """Return the place of one of the pinned lists."""
+        """Return the place of one of the pinned lists of wheels."""
         return self.checkout / "requirements" / f"{name}.txt"
 
-    def key(self, recipes: Iterable[str], requirements: Iterable[str]) -> str:
+    def _list_path(self, name: str) -> Path:
+        return self.checkout / "requirements" / lists.file_name(name, self.architecture)
+
+    def packages(self, name: str) -> tuple[lists.Package, ...]:
+        """Read the committed list of a set of Debian packages.
+
+        Raises:
+            StepFailed: there is none for this architecture, or a line of it is wrong.
+        """
+        if name not in self._read:
+            path = self._list_path(name)
+            try:
+                self._read[name] = lists.parse(path.read_text())
+            except FileNotFoundError:
+                raise StepFailed(
+                    f"there is no list of Debian packages for {self.architecture}: {path} — "
+                    "resolve it: scripts/build-kit-images --refresh"
+                ) from None
+            except ValueError as error:
+                raise StepFailed(f"{path}: {error}") from error
+        return self._read[name]
+
+    def refresh_lists(self) -> None:
+        """Resolve the Debian packages anew and commit to them in `requirements/`."""
+        held: set[str] = set()
+        dropped: set[str] = set()
+        asks: list[str] = []
+        for wanted in sets.SETS:
+            asks += wanted.asks
+            dropped = (dropped | wanted.drops) - set(wanted.asks)
+            resolved = self.archive.resolve(asks)
+            added = [package for package in resolved if package.name not in held | dropped]
+            held |= {package.name for package in added}
+            self._list_path(wanted.name).write_text(lists.write(added))
+        self._read.clear()
+
+    def key(
+        self, recipes: Iterable[str], requirements: Iterable[str], debian: Iterable[str]
+    ) -> str:
         """Return the cache key of a layer that follows from these files of ours."""
-        parts = [Entry(f"build/{name}", "file", _HERE / name) for name in recipes]
+        places = sorted({place for pattern in recipes for place in _HERE.glob(pattern)})
+        parts = [Entry(f"build/{place.relative_to(_HERE)}", "file", place) for place in places]
         parts += [Entry(name, "file", self.requirements(name)) for name in requirements]
-        return tree_hash(parts, salt=self.architecture)[: names.SHORT_HASH]
-
-    def _debian_key(self) -> str:
-        return self.key(_DEBIAN_RECIPE, ["debian-base"])
-
-    def _make_debian(self, folder: Path) -> Layer:
-        self.say(f"Debian {recipe.DEBIAN_SUITE}: fetching and extracting packages")
-        packages = debian.extract_debian(folder / "root")
-        folder.joinpath("packages.txt").write_text("".join(f"{line}\n" for line in packages))
-        return pack_folder(folder / "root", folder / "layer.tar")
+        parts += [Entry(f"debian/{name}", "file", self._list_path(name)) for name in debian]
+        return tree_hash(parts, salt=f"{self.architecture} {_FROM_NAMES}")[: names.SHORT_HASH]
 
     def debian(self) -> Path:
-        """Return the cache entry of the lowest layer: its tar, its `root` and `packages.txt`."""
-        return self.cache.entry("debian", self._debian_key(), self._make_debian)
+        """Return the cache entry of the lowest layer: its tar, and its `root`."""
+        packages = self.packages("base")
 
-    def refresh_debian(self) -> None:
-        """Resolve the packages of the lowest layer anew and commit to them in `requirements/`."""
-        partial = self.cache.root / "debian-new.part"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        layer = self._make_debian(partial)
-        self.requirements("debian-base").write_text(partial.joinpath("packages.txt").read_text())
-        self.cache.finish(partial, layer, self.cache.root / f"debian-{self._debian_key()}")
+        def make(folder: Path) -> Layer:
+            fetched = self.archive.fetch(packages)
+            self.say(f"Debian {sets.SUITE}: extracting {len(fetched)} packages")
+            (folder / "root").mkdir()
+            base.make_base(fetched, folder / "root")
+            return pack_folder(folder / "root", folder / "layer.tar")
 
-    def debian_drift(self) -> list[str]:
-        """Return what the packages of the layer differ in from those that the checkout lists."""
-        listed = set(self.requirements("debian-base").read_text().split())
-        resolved = set(self.debian().joinpath("packages.txt").read_text().split())
-        return sorted(resolved - listed)
+        return self.cache.entry("debian", self.key(_ROOT_RECIPE, [], ["base"]), make)
 
-    def _wheels(self, name: str, files: list[str], requirements: str, path: str) -> Layer:
+    def userland(self) -> Path:
+        """Return the cache entry of what the Harness image holds above the lowest layer."""
+        below = self.debian() / "root"
+        packages = self.packages("harness")
+
+        def make(folder: Path) -> Layer:
+            fetched = self.archive.fetch(packages)
+            self.say(f"userland of the Harness: extracting {len(fetched)} packages")
+            (folder / "root").mkdir()
+            base.make_userland(fetched, folder / "root", below, self.cache.work)
+            return pack_folder(folder / "root", folder / "layer.tar")
+
+        key = self.key(_ROOT_RECIPE, [], ["base", "harness"])
+        return self.cache.entry("userland", key, make)
+
+    def tree(self) -> Path:
+        """Return the cache entry of the tree that runs in any image."""
+        roots = [self.debian() / "root", self.userland() / "root"]
+        packages = self.packages("tools")
+
+        def make(folder: Path) -> Layer:
+            fetched = self.archive.fetch(packages)
+            self.say("Harness: making the tree that runs in any image")
+            tools = self.cache.root / "tools.part"
+            shutil.rmtree(tools, ignore_errors=True)
+            tools.mkdir()
+            unpack(fetched, tools)
+            base.overlay([*roots, tools], self.cache.work)
+            made = tree.make_tree(self.cache.work, "/usr/bin/patchelf")
+            place = folder / "root" / names.TREE_SUBPATH
+            place.parent.mkdir(parents=True)
+            made.rename(place)
+            tree.try_tree(folder / "root")
+            for spent in (tools, self.cache.work):
+                shutil.rmtree(spent)
+            return pack_folder(folder / "root", folder / "layer.tar")
+
+        key = self.key([*_ROOT_RECIPE, "tree.py"], [], [item.name for item in sets.SETS])
+        return self.cache.entry("tree", key, make)
+
+    def _wheels(self, name: str, files: list[str], requirements: str, path: str) -> Path:
         root = self.debian() / "root"
 
         def make(folder: Path) -> Layer:
             self.say(f"{name}: installing packages")
             stage = chroot.open_stage(root, self.cache.work)
-            content.install_wheels(
+            installed = wheels.install_wheels(
                 self.uv, requirements, stage / path.lstrip("/"), self.architecture
+            )
+            folder.joinpath("wheels.json").write_text(
+                json.dumps([asdict(wheel) for wheel in installed])
             )
             chroot.compile_stage(stage)
             return pack_folder(stage, folder / "layer.tar")
 
-        key = self.key([*_DEBIAN_RECIPE, "content.py"], ["debian-base", *files])
-        return self.cache.layer(self.cache.entry(name, key, make))
+        key = self.key([*_ROOT_RECIPE, "wheels.py"], files, ["base"])
+        return self.cache.entry(name, key, make)
 
-    def layers(self, image: recipe.KitImage) -> list[Layer]:
-        """Return the four layers of an image, the lowest first; the last is always made anew."""
-        debian_folder = self.debian()
+    def entries(self, image: recipe.KitImage) -> list[Path]:
+        """Return the cache entries of an image's lower layers, the lowest first."""
         kit = self.requirements("kit").read_text()
         own = self.requirements(image.requirements).read_text()
-        services = content.services_requirements(own, kit)
-        lower = [
-            self.cache.layer(debian_folder),
-            self._wheels("kit", ["kit"], kit, names.KIT_PATH),
-            self._wheels(
-                image.requirements, ["kit", image.requirements], services, names.SERVICES_PATH
-            ),
-        ]
-        stage = chroot.open_stage(debian_folder / "root", self.cache.work)
+        services = wheels.services_requirements(own, kit)
+        found = [self.debian()]
+        if image.has_tree:
+            found += [self.userland(), self.tree()]
+        found.append(self._wheels("kit", ["kit"], kit, names.KIT_PATH))
+        if services:
+            files = ["kit", image.requirements]
+            found.append(self._wheels(image.requirements, files, services, names.SERVICES_PATH))
+        return found
+
+    def _sources(self, image: recipe.KitImage) -> Layer:
+        """Pack our own sources, which no cache keeps."""
+        stage = chroot.open_stage(self.debian() / "root", self.cache.work)
         content.place_sources(self.checkout, image, stage)
         chroot.compile_stage(stage)
-        sources = self.cache.root / f"sources-{image.name}.part"
-        shutil.rmtree(sources, ignore_errors=True)
-        return [*lower, pack_folder(stage, sources / "layer.tar")]
+        place = self.cache.root / f"sources-{image.name}.part"
+        shutil.rmtree(place, ignore_errors=True)
+        return pack_folder(stage, place / "layer.tar")
 
-    def build(self, image: recipe.KitImage, *, ref: str, target: Path) -> oci.Archived:
-        """Build an image and write its archive under `target`, named `ref` once it is imported.
+    def build(
+        self, image: recipe.KitImage, *, ref: str, content_hash: str, target: Path
+    ) -> oci.Archived:
+        """Build an image under `target`, named `ref` once it is imported, and its SBOM beside it.
 
         Raises:
-            StepFailed: a part cannot be made, a module of ours cannot be imported in the image, or
-                it is larger than a Kit image may be.
+            StepFailed: a part cannot be made, a module of ours cannot be imported in the image, it
+                is larger than a Kit image may be, or the archive that is there under this name has
+                another digest.
         """
-        layers = self.layers(image)
+        entries = self.entries(image)
+        layers = [*map(self.cache.layer, entries), self._sources(image)]
         unpacked = sum(layer.unpacked for layer in layers)
-        if unpacked > recipe.UNPACKED_LIMIT:
+        if unpacked > image.limit:
             raise StepFailed(
-                f"{image.name} holds {unpacked >> 20} MiB, and a Kit image may hold "
-                f"{recipe.UNPACKED_LIMIT >> 20} MiB"
+                f"{image.name} holds {unpacked >> 20} MiB, and it may hold {image.limit >> 20} MiB"
             )
         self._try_programs(image, layers)
-        return oci.write_archive(
+        before = oci.archived_digest(target) if target.is_file() else None
+        archived = oci.write_archive(
             image,
             ref=ref,
+            content_hash=content_hash,
             architecture=self.architecture,
             layers=layers,
             target=target,
+            must_be=before,
         )
+        document = sbom.bill_of_materials(
+            image,
+            digest=archived.digest,
+            architecture=self.architecture,
+            packages=[package for name in image.debian for package in self.packages(name)],
+            wheels=[wheel for entry in entries for wheel in _installed(entry)],
+        )
+        target.with_name(oci.sbom_name(target.name)).write_bytes(document)
+        return archived
 
     def _try_programs(self, image: recipe.KitImage, layers: list[Layer]) -> None:
         """Import all that is ours in the image, so that a lost package is not found in a pod."""
@@ -152,7 +254,23 @@ class Builder:
             unpacked = processes.run(["tar", "-xf", layer.path, "-C", root])
             if unpacked.returncode != 0:
                 raise StepFailed(f"cannot unpack {layer.path}: {unpacked.stderr.strip()}")
-        for launcher, _ in image.programs:
-            source = (root / launcher[1:]).read_text().replace("sys.exit(main())", _IMPORT_ALL)
-            chroot.run_inside(root, [recipe.PYTHON, "-ISB", "-c", source])
+        if image.has_tree:
+            # What a Sandbox mounts is all that its pod has of us: nothing else may be needed.
+            alone = self.cache.root / "alone.part"
+            shutil.rmtree(alone, ignore_errors=True)
+            place = alone / names.TREE_SUBPATH
+            place.parent.mkdir(parents=True)
+            (root / names.TREE_SUBPATH).rename(place)
+            shutil.rmtree(root)
+            root = alone
+        source = recipe.IMPORT_PATH + _IMPORT_ALL
+        chroot.run_inside(root, [image.python, "-ISB", "-c", source])
         shutil.rmtree(root)
+
+
+def _installed(entry: Path) -> list[wheels.Wheel]:
+    """Return the wheels of a layer; a layer of Debian packages has none."""
+    listed = entry / "wheels.json"
+    if not listed.is_file():
+        return []
+    return [wheels.Wheel(**item) for item in json.loads(listed.read_text())]

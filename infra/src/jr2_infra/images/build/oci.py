@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from jr2 import names
+from jr2.errors import StepFailed
 
 from . import recipe
 from .layers import Layer
@@ -45,19 +46,28 @@ def _digest(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def labels(image: recipe.KitImage) -> dict[str, str]:
-    """Return the labels of an image; they stand on its manifest as annotations too."""
+def labels(image: recipe.KitImage, content_hash: str) -> dict[str, str]:
+    """Return the labels of an image; they stand on its manifest as annotations too.
+
+    Args:
+        image: what it is.
+        content_hash: the SHA-256 of everything that went in, as hex digits.
+    """
     return {
         "org.opencontainers.image.title": image.name,
         "org.opencontainers.image.description": image.title,
         "org.opencontainers.image.version": names.KIT_VERSION,
         "org.opencontainers.image.licenses": "Apache-2.0",
-        "jr2.dev/kind": "kit",
+        "org.opencontainers.image.vendor": "jr2",
+        "org.opencontainers.image.created": _CREATED,
+        names.LABEL_KIND: names.KIND_KIT,
+        names.LABEL_VERSION: names.KIT_VERSION,
+        names.LABEL_CONTENT_HASH: content_hash,
     }
 
 
 def image_config(
-    image: recipe.KitImage, architecture: str, layers: Sequence[Layer]
+    image: recipe.KitImage, architecture: str, layers: Sequence[Layer], content_hash: str
 ) -> dict[str, Any]:
     """Return the OCI config of an image."""
     return {
@@ -67,9 +77,9 @@ def image_config(
         "config": {
             "User": f"{image.uid}:{image.uid}",
             "Env": list(recipe.ENVIRONMENT),
-            "Entrypoint": [image.programs[0][0]],
+            "Entrypoint": [image.programs[0][0] if image.programs else image.python],
             "WorkingDir": "/",
-            "Labels": labels(image),
+            "Labels": labels(image, content_hash),
         },
         "rootfs": {"type": "layers", "diff_ids": [layer.digest for layer in layers]},
         "history": [{"created": _CREATED, "created_by": "build-kit-images"} for _ in layers],
@@ -80,20 +90,27 @@ def write_archive(
     image: recipe.KitImage,
     *,
     ref: str,
+    content_hash: str,
     architecture: str,
     layers: Sequence[Layer],
     target: Path,
+    must_be: str | None = None,
 ) -> Archived:
     """Write the OCI archive of an image; it is complete under `target` or absent.
 
     Args:
         image: what it is.
         ref: the whole name that it has once it was imported.
+        content_hash: the SHA-256 of everything that went in, as hex digits.
         architecture: the OCI name.
         layers: the lowest first.
         target: where the archive goes.
+        must_be: the digest of an archive that is there already under this name.
+
+    Raises:
+        StepFailed: the image has another digest than `must_be`; what is there stays.
     """
-    config = _json(image_config(image, architecture, layers))
+    config = _json(image_config(image, architecture, layers, content_hash))
     manifest = _json(
         {
             "schemaVersion": 2,
@@ -103,9 +120,14 @@ def write_archive(
                 {"mediaType": LAYER_TYPE, "digest": layer.digest, "size": layer.size}
                 for layer in layers
             ],
-            "annotations": labels(image),
+            "annotations": labels(image, content_hash),
         }
     )
+    if must_be not in (None, _digest(manifest)):
+        raise StepFailed(
+            f"the build is not reproducible: {ref} was {must_be}, and the same sources now give "
+            f"{_digest(manifest)}. {target} stays as it is — remove it to take the new one"
+        )
     index = _json(
         {
             "schemaVersion": 2,
@@ -154,6 +176,11 @@ def write_archive(
 
 def _blob(digest: str) -> str:
     return f"blobs/sha256/{digest.removeprefix('sha256:')}"
+
+
+def sbom_name(archive: str) -> str:
+    """Return the name of the file beside an archive that tells what its image is made of."""
+    return f"{archive.removesuffix('.oci.tar')}.cdx.json"
 
 
 def archived_digest(archive: Path) -> str:

@@ -1,10 +1,11 @@
 """What each Kit image holds, as data.
 
-Four layers, the lower ones shared: Debian's Python and what it needs, the closure of the
-distribution `jr2`, the packages of the services, and our own sources with the launchers. An edit of
-our sources thus renews the smallest layer only.
+The lower layers are shared: Debian's Python and what it needs, the closure of the distribution
+`jr2`, the packages of the services, and our own sources with the launchers. An edit of our sources
+thus renews the smallest layer only. The Harness image has two more: what an Agent finds in the
+stock Sandbox Image, and the tree that runs in any image (`tree`).
 
-Source: design §6.1 and §4.4 (a worker never sees the packages of the services).
+Source: design §6.1, §6.2 and §4.4 (a worker never sees the packages of the services).
 """
 
 from __future__ import annotations
@@ -14,34 +15,12 @@ from typing import Final
 
 from jr2 import names
 
-DEBIAN_SUITE: Final = "bookworm"
-DEBIAN_PACKAGES: Final = ("python3", "ca-certificates", "libc-bin", "tzdata")
-"""What is asked for; Debian's own dependencies come with it, recommended packages do not."""
-
-LEFT_OUT: Final = (
-    "/usr/share/bash-completion/*",
-    "/usr/share/bug/*",
-    "/usr/share/debconf/*",
-    "/usr/share/doc/*",
-    "/usr/share/doc-base/*",
-    "/usr/share/info/*",
-    "/usr/share/lintian/*",
-    "/usr/share/locale/*",
-    "/usr/share/man/*",
-    "/usr/share/perl5/*",
-    "/usr/share/pixmaps/*",
-    "/usr/share/applications/*",
-    "/usr/share/zoneinfo/right/*",
-    "/usr/lib/*/gconv/*",
-    "/usr/lib/python3.11/test/*",
-    "/etc/cron.*",
-    "/etc/logrotate.d/*",
-)
-"""Paths of Debian packages that a service never reads."""
-
+PYTHON_MINOR: Final = names.IMAGE_PYTHON
+PYTHON_VERSION: Final = ".".join(map(str, PYTHON_MINOR))
 PYTHON: Final = "/usr/bin/python3"
-PYTHON_VERSION: Final = "3.11"
-STANDARD_LIBRARY: Final = "/usr/lib/python3.11"
+STANDARD_LIBRARY: Final = f"/usr/lib/python{PYTHON_VERSION}"
+CERTIFICATES: Final = "etc/ssl/certs/ca-certificates.crt"
+"""The bundle of certificate authorities, below the root of each image."""
 
 ENVIRONMENT: Final = (
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -50,20 +29,20 @@ ENVIRONMENT: Final = (
     "PYTHONUNBUFFERED=1",
 )
 
-UNPACKED_LIMIT: Final = 250 * 2**20
-"""Bytes that a Kit image may hold, its layers together."""
-
 PLATFORMS: Final = {
     "amd64": "x86_64-manylinux_2_36",
     "arm64": "aarch64-manylinux_2_36",
 }
 """OCI architecture → what uv installs wheels for; Debian 12 has glibc 2.36."""
 
+HARNESS_HOME: Final = "/home/jr2"
 USERS: Final = {
-    names.IMAGE_ORCHESTRATOR: names.ORCHESTRATOR_UID,
-    "jr2-worker": names.WORKER_UID,
-    names.IMAGE_OPERATOR: names.OPERATOR_UID,
+    names.IMAGE_ORCHESTRATOR: (names.ORCHESTRATOR_UID, "/tmp"),  # noqa: S108 - in the image
+    "jr2-worker": (names.WORKER_UID, "/tmp"),  # noqa: S108
+    names.IMAGE_OPERATOR: (names.OPERATOR_UID, "/tmp"),  # noqa: S108
+    "jr2": (names.HARNESS_UID, HARNESS_HOME),
 }
+"""User → its uid, which is its gid too, and its home."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,19 +52,32 @@ class KitImage:
     Args:
         name: its repository below the Kit's home.
         title: a line for people.
+        debian: the sets of Debian packages that its layers are made of, the lowest first.
+        has_tree: whether it carries the tree that runs in any image.
         requirements: the file in `requirements/` with its pinned packages, without `.txt`.
+        python: the interpreter of its launchers.
         programs: a launcher's path and the module whose `main` it calls; the first is the
-            entrypoint.
+            entrypoint, and with none it is the interpreter.
         leaves_out: folders of `jr2_runtime` that it does not run.
         uid: the numeric user; a pod names its own, this one serves who runs the image by hand.
+        limit: bytes that its layers may hold together.
     """
 
     name: str
     title: str
+    debian: tuple[str, ...] = ("base",)
+    has_tree: bool = False
     requirements: str
+    python: str = PYTHON
     programs: tuple[tuple[str, str], ...]
     leaves_out: frozenset[str]
     uid: int
+    limit: int = 250 * 2**20
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """The sets of Debian packages that decide its content, those of the build included."""
+        return (*self.debian, "tools") if self.has_tree else self.debian
 
 
 ORCHESTRATOR: Final = KitImage(
@@ -107,14 +99,29 @@ OPERATOR: Final = KitImage(
     leaves_out=frozenset({"orchestrator", "worker", "console", "harness", "custodian", "effector"}),
     uid=names.OPERATOR_UID,
 )
-KIT_IMAGES: Final = (ORCHESTRATOR, OPERATOR)
+HARNESS: Final = KitImage(
+    name=names.IMAGE_HARNESS,
+    title="The Harness of jr2, for any image at /opt/jr2, and the stock Sandbox Image",
+    debian=("base", "harness"),
+    has_tree=True,
+    requirements="harness",
+    python=names.TREE_PYTHON,
+    programs=(),
+    leaves_out=frozenset({"orchestrator", "worker", "operator", "repo_cache", "console"}),
+    uid=names.HARNESS_UID,
+    limit=400 * 2**20,
+)
+KIT_IMAGES: Final = (ORCHESTRATOR, OPERATOR, HARNESS)
 
-LAUNCHER: Final = f"""#!{PYTHON} -ISB
+IMPORT_PATH: Final = f"""\
 # The import path is the standard library, the Kit and the services, and nothing else.
 import sys
 
 sys.path += ["{names.KIT_PATH}", "{names.SERVICES_PATH}"]
+"""
 
+LAUNCHER: Final = f"""#!{{python}} -ISB
+{IMPORT_PATH}
 from {{module}} import main
 
 sys.exit(main())

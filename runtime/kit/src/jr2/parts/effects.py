@@ -50,7 +50,7 @@ class CommandInput(_Wire):
         stdin: what it reads; nothing when absent.
     """
 
-    cwd: PurePosixPath | None = None
+    cwd: PurePosixPath | str | None = None
     args: tuple[str, ...] = ()
     stdin: str | None = None
 
@@ -77,7 +77,7 @@ class HttpFileInput(_Wire):
         headers: more headers; those of the definition win.
     """
 
-    file: PurePosixPath
+    file: PurePosixPath | str
     headers: dict[str, str] = {}
 
 
@@ -158,13 +158,6 @@ class DispatchResult(_Wire):
     """
 
     run_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectError:
-    """What `.failed` gets: why the Effect was not done, or is not known to be."""
-
-    reason: str
 
 
 # --- what a Machine carries -----------------------------------------------------------------------

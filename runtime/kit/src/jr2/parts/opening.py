@@ -9,7 +9,10 @@ Source: spec/authoring.md §1 (Open) and §8, ADR-0054.
 from __future__ import annotations
 
 import enum
-from typing import Final, Literal, TypeGuard
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 
 class Open(enum.Enum):
@@ -28,7 +31,7 @@ Opening = Literal[Open.OPEN]
 """What a field takes besides its values when it may be left Open."""
 
 
-def is_open(value: object) -> TypeGuard[Opening]:
+def is_open(value: object) -> TypeIs[Opening]:
     """Say whether a part is Open.
 
     By name too: two copies of the Kit in one process would have two `OPEN`, and a part must not

@@ -1,0 +1,126 @@
+"""The rules that only a whole Machine can answer; the build says every one that is not met.
+
+What one statement can answer, such as a bad name, is noted where it is written down, and said
+first: a Machine that is misspelt is not asked what it means.
+
+Source: spec/authoring.md §2.2, §2.3, §2.6, §2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticUserError
+
+from . import accepted
+from .drafts import GateDraft, StateDraft, address, external, picks, vocabulary
+from .events import Event, event_name, semantics
+
+
+def problems(root: StateDraft, *, with_output: bool, door: type[BaseModel] | None) -> Iterator[str]:
+    """Yield each rule that a Machine does not meet, in document order."""
+    if not root.children:
+        yield root.said("has no states")
+    if door is not None:
+        yield from _schema(root, "the door", door)
+    for draft in root.down():
+        for problem in _state(draft, with_output=with_output):
+            yield draft.said(problem)
+    yield from _vocabulary(root)
+
+
+def _state(draft: StateDraft, *, with_output: bool) -> Iterator[str]:
+    if draft.children and not any(child.initial for child in draft.children):
+        yield (
+            "has no initial state: give one of its states initial=True "
+            f"({', '.join(child.key for child in draft.children)})"
+        )
+    for transition in draft.transitions:
+        target = transition.target
+        if target is not None and target.root is not draft.root:
+            yield (
+                f'goes to state "{target.id}" of another machine, "{target.machine}", on '
+                f'"{transition.event}"'
+            )
+        if transition.event == f"done.state.{draft.id}" and not draft.children:
+            yield (
+                "has .done(…) and no states of its own, so nothing completes it: a task's "
+                ".done(…) is chained to .run(…)"
+            )
+    if draft.final and draft.parent is draft.root:
+        if with_output and draft.output is None:
+            yield "is final without an output, and the Machine declares output="
+        if not with_output and draft.output is not None:
+            yield "has an output, and the Machine declares no output="
+    if draft.gate is not None:
+        yield from _gate(draft, draft.gate)
+    yield from _turns(draft)
+
+
+def _gate(draft: StateDraft, gate: GateDraft) -> Iterator[str]:
+    heard = external(draft)
+    if gate.accepts is None and not heard:
+        yield (
+            "has a Gate that accepts nothing: neither it nor a state around it handles an event "
+            "that may come from outside"
+        )
+    if gate.accepts is not None and not gate.accepts:
+        yield "has a Gate with an empty accepts="
+    for event in gate.accepts or ():
+        if event not in heard:
+            listed = ", ".join(event_name(one) for one in heard) or "none"
+            yield (
+                f'has a Gate that accepts "{event_name(event)}", which it does not handle '
+                f"from outside (handled: {listed})"
+            )
+    for above in list(draft.up())[1:]:
+        if above.gate is not None and address(above) == address(draft):
+            yield f'has a Gate "{address(draft)}", and so has the state "{above.id}" around it'
+
+
+def _turns(draft: StateDraft) -> Iterator[str]:
+    """Refuse an Agent that is offered nothing where the states inside would hear its picks."""
+    turns = [one.slot for one in draft.invocations if one.kind == "turn"]
+    if not turns or picks(draft):
+        return
+    buried = dict.fromkeys(
+        event_name(event) for below in draft.down() if below is not draft for event in picks(below)
+    )
+    if buried:
+        for slot in turns:
+            yield (
+                f'asks the Agent "{slot}", which could pick nothing here: only states inside '
+                f"handle {', '.join(buried)} — handle them on this state, or ask the Agent on the "
+                "state that does"
+            )
+
+
+def _vocabulary(root: StateDraft) -> Iterator[str]:
+    known: dict[str, type[Event]] = {}
+    for draft in root.down():
+        for event in dict.fromkeys(one.event_class for one in draft.transitions):
+            if event is None:
+                continue
+            name = event_name(event)
+            first = known.setdefault(name, event)
+            if first is not event:
+                yield draft.said(
+                    f'handles two event classes called "{name}": {first.__qualname__} and '
+                    f"{event.__qualname__}"
+                )
+    for event in vocabulary(root):
+        if semantics(event) != "ack":
+            yield root.said(
+                f'handles the event "{event_name(event)}" with semantics="{semantics(event)}", '
+                'which is reserved and not built yet: only "ack" is delivered'
+            )
+        yield from _schema(root, f'the event "{event_name(event)}"', event)
+
+
+def _schema(root: StateDraft, what: str, model: type[BaseModel]) -> Iterator[str]:
+    """Refuse a model that has no JSON Schema, for then nobody can be told what it takes."""
+    try:
+        accepted.schema(model)
+    except (PydanticUserError, TypeError, ValueError) as bad:
+        yield root.said(f"cannot say what {what} takes: {bad}")
