@@ -54,6 +54,7 @@ def test_100_parked_runs_and_10_tasks_survive_kill_9_of_the_orchestrator(pod: An
 
     live = {run["runId"] for run in pod.client.get("/runs").json()}
     assert live == {*parked, *working}
+    assert pod.assemblies()["stuck"] == []
     for number, run in enumerate(parked):
         accepted(gate(pod, run, "review", {"type": "go", "word": f"w{number}"}))
     (marks / "go").touch()

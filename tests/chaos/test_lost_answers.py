@@ -101,5 +101,6 @@ def test_nothing_happens_twice_when_each_lost_answer_is_asked_for_again(pod: Any
     assert failures == []
     assert lost > 0, "no answer was lost, so nothing was tried"
     assert {run["runId"] for run in pod.client.get("/runs").json()} == set(written)
+    assert pod.assemblies()["stuck"] == []
     for run, numbers in written.items():
         assert pod.status(run)["context"]["numbers"] == numbers == list(range(len(numbers)))

@@ -300,6 +300,19 @@ def test_bare_status_is_a_table_with_the_current_assembly_first(
     ]
 
 
+def test_bare_status_names_each_run_that_nothing_will_move(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
+) -> None:
+    far.answers[("GET", "/assemblies")] = (200, {**assemblies(), "stuck": [RUN, OTHER_RUN]})
+
+    said = jr2("status", env=at)
+
+    assert said.stdout.splitlines()[3:] == [
+        f"run {RUN}: stuck: no next action",
+        f"run {OTHER_RUN}: stuck: no next action",
+    ]
+
+
 def test_bare_status_as_json_is_what_the_orchestrator_says(
     jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
 ) -> None:

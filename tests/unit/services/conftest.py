@@ -97,6 +97,13 @@ class FakeWorker:
         default_factory=asyncio.Queue
     )
 
+    open: list[str] = field(default_factory=list)
+    """The Assembly of each process that is running."""
+
+    def is_open(self, assembly: str) -> bool:
+        """Whether a process of the Assembly is running."""
+        return assembly in self.open
+
     def leave(self) -> None:
         """Be no longer there: what is open stays open, nothing new is."""
         os.unlink(self.path)
@@ -105,10 +112,15 @@ class FakeWorker:
         with contextlib.suppress(OSError, frames.FrameError):
             received = await frames.read(reader)
             assert received is not None
-            self.opened.append(received[0]["open"])
-            writer.write(frames.encode({"ok": True}))
-            while (received := await frames.read(reader)) is not None:
-                self._handle(*received, writer)
+            assembly = received[0]["open"]
+            self.opened.append(assembly)
+            self.open.append(assembly)
+            try:
+                writer.write(frames.encode({"ok": True}))
+                while (received := await frames.read(reader)) is not None:
+                    self._handle(*received, writer)
+            finally:
+                self.open.remove(assembly)
         writer.close()
 
     def _handle(self, request: dict[str, Any], body: bytes, writer: asyncio.StreamWriter) -> None:
@@ -271,6 +283,11 @@ class Bench:
                 await asyncio.sleep(0.005)
 
 
+async def says(bench: Bench, run: str, status: str) -> bool:
+    """Whether a run has a status."""
+    return bool((await bench.status(run))["status"] == status)
+
+
 class _Done(Exception):
     pass
 
@@ -282,9 +299,10 @@ async def open_bench(
     limits: Limits | None = None,
     largest_archive: int = 2**20,
     ping_every: float = 1.0,
+    answer: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes] | None] | None = None,
 ) -> AsyncIterator[Bench]:
     """Open a bench over a folder; a second one over the same folder is a restart."""
-    worker = FakeWorker(str(folder / "worker.sock"))
+    worker = FakeWorker(str(folder / "worker.sock"), answer=answer)
     (folder / "state").mkdir(exist_ok=True)
     folders = Folders(folder / "state")
     folders.prepare()
@@ -332,9 +350,9 @@ async def open_bench(
                 namespace="unit",
                 comment_after=0.05,
             )
-            loadable = await take_up(store, folders, registry, clock)
+            taken = await take_up(store, folders, registry, clock)
             group.create_task(publisher.watch_releases())
-            await engine.recover(loadable)
+            await engine.recover(taken.loadable, taken.lost)
             transport = httpx2.ASGITransport(build_app(services), raise_app_exceptions=False)
             async with httpx2.AsyncClient(
                 transport=transport, base_url="http://localhost"

@@ -64,6 +64,7 @@ async def test_201_makes_it_current_and_200_says_that_it_is(bench: Any, rig: Any
             {"hash": made[0], "kitVersion": names.KIT_VERSION, "current": True, "runs": []}
         ],
         "maps": {"images": "a" * 64, "held": None},
+        "stuck": [],
     }
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 from jr2 import frames, names
-from jr2_runtime.orchestrator.store import schema
+from jr2_runtime.orchestrator.store import runs, schema
 
 pytestmark = pytest.mark.anyio
 
@@ -70,6 +70,7 @@ async def test_the_runs_of_an_earlier_store_go_on(
     async with rig.open_bench(short_folder) as bench:
         (version,) = await bench.store.read(lambda db: db.execute("PRAGMA user_version").fetchone())
         assert version == len(schema.MIGRATIONS)
+        assert await bench.store.read(runs.stuck) == []
         live = {run["runId"] for run in (await bench.get("/runs")).json()}
         assert live <= set(RUNS[:3])
 
@@ -80,9 +81,6 @@ async def test_the_runs_of_an_earlier_store_go_on(
         done = {"id": request["id"], "kind": "task_done", "key": "k1", "output": 1}
         writer.write(frames.encode(done))
         for run in RUNS[:3]:
-
-            async def is_done(run: str = run) -> bool:
-                return bool((await bench.status(run))["status"] == "done")
-
-            await bench.eventually(is_done)
+            await bench.eventually(lambda run=run: rig.says(bench, run, "done"))
+        assert await bench.store.read(runs.stuck) == []
         assert (await bench.status(RUNS[3]))["status"] == "cancelled"

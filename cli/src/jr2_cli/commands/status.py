@@ -53,9 +53,14 @@ def status(
 
 
 def rows(held: wire.Assemblies) -> str:
-    """Draw the Assemblies as a table, the current one first."""
+    """Draw the Assemblies as a table, the current one first, and then each run that is stuck."""
     if not held.assemblies:
         return "no Assembly is published"
+    lines = [f"run {run}: stuck: no next action" for run in held.stuck]
+    return "\n".join([_table(held), *lines])
+
+
+def _table(held: wire.Assemblies) -> str:
     ordered = sorted(held.assemblies, key=lambda one: (not one.current, one.hash))
     return table.draw(
         ("ASSEMBLY", "KIT", "CURRENT", "LIVE RUNS"),

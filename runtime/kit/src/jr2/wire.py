@@ -102,6 +102,8 @@ class RunStatus(Wire):
     """The Assembly that the run holds, 64 hex digits."""
     older_assembly: bool = False
     """The run holds an Assembly that is no longer current."""
+    stuck: str | None = None
+    """Why nothing will ever move a live run: `no next action`."""
     gates: list[GateView] | None = None
     """Only in `GET /runs/{id}`."""
 
@@ -155,6 +157,8 @@ class Assemblies(Wire):
     current: str | None
     assemblies: list[HeldAssembly]
     maps: Maps
+    stuck: list[str] = Field(default_factory=list)
+    """The live runs that nothing will ever move: no open Gate, no task, no timer."""
 
 
 class Published(Wire):

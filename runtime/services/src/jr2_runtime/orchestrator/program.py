@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from typing import Final
 
 from jr2 import names
@@ -70,7 +71,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
     watches = Watches()
     store = Store(settings.state / names.STATE_DATABASE, Ballast(settings.state / "ballast"))
     try:
-        loadable = await take_up(store, folders, registry, clock)
+        taken = await take_up(store, folders, registry, clock)
         listener = listen(settings.host, settings.port)
         async with asyncio.TaskGroup() as group:
             processes = Processes(
@@ -125,7 +126,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                     "assembly": registry.hash and registry.hash[: names.SHORT_HASH],
                 },
             )
-            group.create_task(engine.recover(loadable))
+            group.create_task(engine.recover(taken.loadable, taken.lost))
             await server.serve(sockets=[listener])
             raise _Stopped
     except* _Stopped:
@@ -138,19 +139,29 @@ class _Stopped(Exception):
     """The server has ended: everything else ends with it."""
 
 
-async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clock) -> list[str]:
-    """Make folders and rows agree after whatever ended the last process.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakenUp:
+    """What a start found."""
 
-    Returns:
-        The hashes of the Assemblies that this program can load.
-    """
+    loadable: list[str]
+    """The hashes of the Assemblies that this program can load, the current one first."""
+    lost: list[str]
+    """The runs whose Assembly is not on the volume any more."""
+
+
+async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clock) -> TakenUp:
+    """Make folders and rows agree after whatever ended the last process."""
     now = clock.now()
     held = await store.read(assembly_rows.held)
     missing = await asyncio.to_thread(folders.clean, [each.hash for each in held])
+    lost: list[str] = []
     for hash_ in missing:
         lose = functools.partial(assembly_rows.lose, hash_=hash_, now=now)
-        lost = await store.write(lose, frees_room=True)
-        log.error("an Assembly is not on the volume", extra={"assembly": hash_[:12], "lost": lost})
+        runs = await store.write(lose, frees_room=True)
+        lost += runs
+        log.error(
+            "an Assembly is not on the volume", extra={"assembly": hash_[:12], "lost": len(runs)}
+        )
     released = await store.write(assembly_rows.release, frees_room=True)
     for hash_ in released:
         await asyncio.to_thread(folders.remove, hash_)
@@ -161,7 +172,7 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
         registry.take(each)
         if each.kit_version == registry.kit_version:
             loadable.append(each.hash)
-    return loadable
+    return TakenUp(loadable=loadable, lost=lost)
 
 
 async def _sweep_hourly(store: Store, clock: Clock) -> None:

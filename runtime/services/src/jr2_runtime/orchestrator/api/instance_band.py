@@ -35,8 +35,8 @@ def instance_band(services: Services) -> APIRouter:
     """What the Instance token opens."""
     router = APIRouter(dependencies=[Depends(require("instance", services.values))])
 
-    def status(run: Run, *, gates: bool = False) -> dict[str, Any]:
-        return shown.dump(shown.status(run, services.registry.hash, gates=gates))
+    def status(run: Run, *, is_stuck: bool, gates: bool = False) -> dict[str, Any]:
+        return shown.dump(shown.status(run, services.registry.hash, gates=gates, is_stuck=is_stuck))
 
     @router.post("/workflows/{name}/runs", status_code=201, response_model=RunStarted)
     async def start(name: str, request: Request) -> Response:
@@ -50,8 +50,10 @@ def instance_band(services: Services) -> APIRouter:
     @router.get("/runs")
     async def runs() -> Response:
         """List the live runs."""
-        live = await services.store.read(run_rows.live)
-        return answer([status(run) for run in live])
+        live, stuck = await services.store.read(
+            lambda db: (run_rows.live(db), set(run_rows.stuck(db)))
+        )
+        return answer([status(run, is_stuck=run.id in stuck) for run in live])
 
     @router.get("/runs/resolve", response_model=Resolved)
     async def resolve(prefix: str = "") -> Response:
@@ -72,14 +74,21 @@ def instance_band(services: Services) -> APIRouter:
     @router.get("/runs/{run}")
     async def one(run: str) -> Response:
         """Show a run, live or settled, with its open Gates."""
-        return answer(status(await _found(services, run), gates=True))
+        found, is_stuck = await services.store.read(
+            lambda db: (run_rows.read_shown(db, run), run_rows.is_stuck(db, run))
+        )
+        if found is None:
+            raise _unknown(run)
+        return answer(status(found, is_stuck=is_stuck, gates=True))
 
     @router.get("/runs/{run}/events")
     async def watch_run(run: str) -> Response:
         """Stream the status of a run, first as it is, then whenever it changes."""
 
         async def opening() -> Opening:
-            found = await _found(services, run)
+            found = await services.store.read(lambda db: run_rows.read_shown(db, run))
+            if found is None:
+                raise _unknown(run)
             return Opening.of(told.status_frame(found, services.registry.hash))
 
         return await watch(services, Topic("run", run), opening)
@@ -126,8 +135,8 @@ def instance_band(services: Services) -> APIRouter:
     @router.get("/assemblies", response_model=Assemblies)
     async def assemblies() -> Response:
         """List the Assemblies that are held, the runs that hold them, and the watched maps."""
-        held, by_assembly = await services.store.read(
-            lambda db: (assembly_rows.held(db), run_rows.held_by(db))
+        held, by_assembly, stuck = await services.store.read(
+            lambda db: (assembly_rows.held(db), run_rows.held_by(db), run_rows.stuck(db))
         )
         current = services.registry.hash
         return answer(
@@ -143,14 +152,12 @@ def instance_band(services: Services) -> APIRouter:
                     for each in held
                 ],
                 maps=services.maps(),
+                stuck=stuck,
             ).model_dump(mode="json", by_alias=True)
         )
 
     return router
 
 
-async def _found(services: Services, run: str) -> Run:
-    found = await services.store.read(lambda db: run_rows.read_shown(db, run))
-    if found is None:
-        raise ApiError(404, f'no run "{run}"')
-    return found
+def _unknown(run: str) -> ApiError:
+    return ApiError(404, f'no run "{run}"')

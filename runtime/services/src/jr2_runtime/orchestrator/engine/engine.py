@@ -43,6 +43,7 @@ from . import told
 from .mailbox import Event, Item, Mailbox
 from .refused import EventRefused
 from .registry import Registry
+from .restore import Misfit, Restored, failed_to_load, misfit, misfits
 from .tasks import Tasks
 from .timers import Timers
 from .transition import Transition, after_step, fault
@@ -95,18 +96,60 @@ class Engine:
         """Set when a run of an older Assembly has settled: that one may be free now."""
         return self._released
 
-    async def recover(self, assemblies: Sequence[str]) -> None:
+    async def recover(self, assemblies: Sequence[str], lost: Sequence[str] = ()) -> None:
         """Queue again what was in flight, and watch the timers; nothing runs before it is asked.
 
         Args:
-            assemblies: those that this program can load.
+            assemblies: those that this program can load, the current one first.
+            lost: the runs that have just become `lost`, for the line of the start.
         """
+        self._group.create_task(self._timers.run())
+        self._group.create_task(self._restore(assemblies, Restored(lost=list(lost))))
+
+    async def _restore(self, assemblies: Sequence[str], restored: Restored) -> None:
+        """Compare the shapes of each Assembly, one after the other, and start its tasks again."""
         for assembly in assemblies:
+            try:
+                await self._restore_one(assembly, restored)
+            except Exception:
+                # The root of this coroutine. The runs are live, and are compared when touched.
+                log.exception("the runs of an Assembly were not compared")
             for task in await self._store.read(
                 lambda db, assembly=assembly: rows.unfinished(db, assembly)  # type: ignore[misc]
             ):
                 self._tasks.start(task)
-        self._group.create_task(self._timers.run())
+        restored.announce()
+
+    async def _restore_one(self, assembly: str, restored: Restored) -> None:
+        saved = await self._store.read(lambda db: rows.shapes(db, assembly))
+        if not saved:
+            return
+        # A process of its own for an older Assembly, which is not kept until a run is touched.
+        is_current = assembly == self._registry.hash
+        process = (
+            self._processes.for_steps(assembly) if is_current else self._processes.another(assembly)
+        )
+        try:
+            loaded = await process.first_load()
+        finally:
+            if not is_current:
+                self._processes.end(process)
+        if not isinstance(loaded, host_wire.Loaded):
+            failed_to_load(assembly, loaded.text)
+            held = await self._store.read(rows.held_by)
+            restored.failed += held.get(assembly, [])
+            return
+        now = self._clock.now()
+        for each in misfits(saved, loaded):
+            settled = await self._store.write(
+                lambda db, each=each: rows.settle_shape(  # type: ignore[misc]
+                    db, assembly, (each.workflow, each.shape), each.status, each.reason, now
+                )
+            )
+            for run in settled:
+                self.has_settled(run)
+            ids = [run.id for run in settled]
+            (restored.lost if each.status == "lost" else restored.drifted).extend(ids)
 
     # --- what comes in ----------------------------------------------------------------------------
     async def start(self, workflow: str, given: dict[str, Any], once: Once | None = None) -> Answer:
@@ -316,9 +359,9 @@ class Engine:
         if isinstance(item.event, host_wire.GateEvent):
             _check_gate(run, item.event)
         loaded = await process.loaded()
-        shape = next((each.shape for each in loaded.workflows if each.name == run.workflow), None)
-        if shape != run.shape:
-            return await self._drifted(run, shape)
+        wrong = misfit(run.workflow, run.shape, loaded)
+        if wrong is not None:
+            return await self._does_not_fit(run, wrong)
         request = {
             "op": "step",
             "workflow": run.workflow,
@@ -369,14 +412,10 @@ class Engine:
             )
         return run.assembly
 
-    async def _drifted(self, run: Run, shape: str | None) -> Run:
+    async def _does_not_fit(self, run: Run, wrong: Misfit) -> Run:
         now = self._clock.now()
-        reason = (
-            f'workflow "{run.workflow}": the Machine has shape {shape}; '
-            f"the run was saved under {run.shape}"
-        )
         settled = await self._store.write(
-            lambda db: rows.settle(db, run.id, "drifted", reason, now)
+            lambda db: rows.settle(db, run.id, wrong.status, wrong.reason, now)
         )
         if settled is None:
             raise Stale(f"run {run.id} has settled")

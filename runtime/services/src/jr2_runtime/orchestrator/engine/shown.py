@@ -11,6 +11,7 @@ from typing import Any
 from jr2.wire import ChildView, RunObservation, RunState, RunStatus
 
 from ..store.rows import Run
+from ..store.runs import NO_NEXT_ACTION
 
 
 def dump(model: RunStatus | RunObservation) -> dict[str, Any]:
@@ -23,13 +24,16 @@ def state(run: Run) -> RunState:
     return "active" if run.status == "live" else run.status
 
 
-def status(run: Run, current: str | None, *, gates: bool = False) -> RunStatus:
+def status(
+    run: Run, current: str | None, *, gates: bool = False, is_stuck: bool = False
+) -> RunStatus:
     """Return everything that the Instance token may see of a run.
 
     Args:
         run: with its view.
         current: the hash of the current Assembly.
         gates: whether to list the open Gates.
+        is_stuck: nothing will ever move it.
     """
     view = run.shown()
     fields: dict[str, Any] = {
@@ -49,6 +53,8 @@ def status(run: Run, current: str | None, *, gates: bool = False) -> RunStatus:
         fields["fault"] = view["fault"]
     if run.reason is not None:
         fields["reason"] = run.reason
+    if is_stuck:
+        fields["stuck"] = NO_NEXT_ACTION
     if gates:
         fields["gates"] = view.get("gates", []) if run.status == "live" else []
     return RunStatus(**fields)
@@ -73,7 +79,7 @@ def _observed(child: Any) -> ChildView:
     return ChildView(
         id=str(known.get("id", "")),
         src=str(known.get("src", "")),
-        status=str(known.get("status", "")),
+        status=str(known.get("status", "active")),
         value=known.get("value"),
         children=[_observed(each) for each in children] if isinstance(children, list) else [],
     )

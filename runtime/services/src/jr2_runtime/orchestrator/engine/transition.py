@@ -112,6 +112,7 @@ def _after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -
             stopped=tuple(stopped),
             armed=tuple(armed.values()),
             disarmed=tuple(disarmed),
+            gates=len(reply.view.gates),
         ),
         emitted=tuple(emitted),
     )

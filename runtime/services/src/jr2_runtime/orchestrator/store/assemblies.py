@@ -104,12 +104,12 @@ def release(db: sqlite3.Connection) -> list[str]:
     return [row[0] for row in rows]
 
 
-def lose(db: sqlite3.Connection, hash_: str, now: int) -> int:
-    """Forget an Assembly whose files are gone, and end its live runs as `lost`; return how many."""
+def lose(db: sqlite3.Connection, hash_: str, now: int) -> list[str]:
+    """Forget an Assembly whose files are gone, and end its live runs as `lost`; return their ids."""
     runs = db.execute("SELECT id FROM runs WHERE assembly = ? AND status = 'live'", (hash_,))
     ids = [row[0] for row in runs.fetchall()]
     reason = f"Assembly {hash_[:12]} is not on the state volume any more"
     for run in ids:
         settle(db, run, "lost", reason, now)
     db.execute("DELETE FROM assemblies WHERE hash = ?", (hash_,))
-    return len(ids)
+    return ids

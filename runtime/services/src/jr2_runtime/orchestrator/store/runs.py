@@ -30,6 +30,8 @@ class Changes:
     stopped: tuple[str, ...] = ()
     armed: tuple[Timer, ...] = ()
     disarmed: tuple[str, ...] = ()
+    gates: int = 0
+    """How many Gates are open after it."""
 
 
 def _run(row: Sequence[object]) -> Run:
@@ -56,8 +58,8 @@ def insert(db: sqlite3.Connection, run: Run, changes: Changes, now: int) -> None
     if db.execute("SELECT 1 FROM assemblies WHERE hash = ?", (run.assembly,)).fetchone() is None:
         raise Stale(f"the Assembly {run.assembly[:12]} is not held any more")
     db.execute(
-        f"INSERT INTO runs ({_SHOWN}, started_at, updated_at, snapshot)"  # noqa: S608 - a constant
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO runs ({_SHOWN}, started_at, updated_at, snapshot, gates)"  # noqa: S608
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
             run.instance_id,
@@ -71,6 +73,7 @@ def insert(db: sqlite3.Connection, run: Run, changes: Changes, now: int) -> None
             now,
             now,
             run.snapshot,
+            changes.gates,
         ),
     )
     _apply(db, run.id, run.status, changes)
@@ -91,8 +94,8 @@ def commit_step(
         Stale: the run settled or moved on, or the task or timer was consumed before.
     """
     changed = db.execute(
-        "UPDATE runs SET status = ?, reason = ?, seq = ?, view = ?, snapshot = ?, updated_at = ?"
-        " WHERE id = ? AND seq = ? AND status = 'live'",
+        "UPDATE runs SET status = ?, reason = ?, seq = ?, view = ?, snapshot = ?, updated_at = ?,"
+        " gates = ? WHERE id = ? AND seq = ? AND status = 'live'",
         (
             run.status,
             run.reason,
@@ -100,6 +103,7 @@ def commit_step(
             run.view,
             run.snapshot,
             now,
+            changes.gates,
             run.id,
             run.seq - 1,
         ),
@@ -207,6 +211,55 @@ def held_by(db: sqlite3.Connection) -> dict[str, list[str]]:
     ):
         held.setdefault(assembly, []).append(run)
     return held
+
+
+NO_NEXT_ACTION: Final = "no next action"
+"""Why a run is stuck: no Gate of it is open, it has no task, and no timer will fire."""
+_STUCK: Final = (
+    "SELECT r.id FROM runs r WHERE r.status = 'live' AND r.gates = 0"
+    " AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.run = r.id)"
+    " AND NOT EXISTS (SELECT 1 FROM timers t WHERE t.run = r.id)"
+)
+
+
+def stuck(db: sqlite3.Connection) -> list[str]:
+    """Return the live runs that nothing will ever move: no open Gate, no task, no timer.
+
+    After each commit a live run has one of the three, unless its Machine rests in a state that
+    waits for nothing. So this list is empty whatever was killed, or an author sees why a run stands.
+    """
+    return [row[0] for row in db.execute(f"{_STUCK} ORDER BY r.id")]
+
+
+def is_stuck(db: sqlite3.Connection, run: str) -> bool:
+    """Whether nothing will ever move a run."""
+    return db.execute(f"{_STUCK} AND r.id = ?", (run,)).fetchone() is not None
+
+
+def shapes(db: sqlite3.Connection, assembly: str) -> list[tuple[str, str]]:
+    """Return each Workflow and shape under which live runs of an Assembly were saved."""
+    rows = db.execute(
+        "SELECT DISTINCT workflow, shape FROM runs WHERE assembly = ? AND status = 'live'",
+        (assembly,),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def settle_shape(
+    db: sqlite3.Connection,
+    assembly: str,
+    shape: tuple[str, str],
+    status: Settled,
+    reason: str,
+    now: int,
+) -> list[Run]:
+    """End every live run of an Assembly that was saved under a Workflow and shape."""
+    rows = db.execute(
+        "SELECT id FROM runs WHERE assembly = ? AND workflow = ? AND shape = ? AND status = 'live'",
+        (assembly, *shape),
+    ).fetchall()
+    settled = [settle(db, row[0], status, reason, now) for row in rows]
+    return [run for run in settled if run is not None]
 
 
 def unfinished(db: sqlite3.Connection, assembly: str) -> list[Task]:
