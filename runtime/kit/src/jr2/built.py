@@ -21,6 +21,7 @@ from . import accepted, host_wire, kernel
 from .chart import Chart
 from .document import document, view
 from .kernel import EventRefused, Step
+from .parts.providing import NOTHING, FakeAgent, FakeEffect, Fakes, FakeTask, provide
 from .run_data import Context, Start
 from .shape import shape_digest
 from .snapshot import Snapshot, from_json
@@ -76,6 +77,8 @@ class BuiltMachine(Generic[D, C, O]):
         """Of a `workspace()`: what its Sandbox is made of."""
         self.inside = inside
         """Of the body of a `workspace()`: the door and the Repo Slots that it is written for."""
+        self.provided = NOTHING
+        """The stand-ins that `provide` gave it."""
 
     def __repr__(self) -> str:
         return f"<BuiltMachine {self.id!r}>"
@@ -123,6 +126,30 @@ class BuiltMachine(Generic[D, C, O]):
         made.effects = MappingProxyType(dict(effects))
         made.children = MappingProxyType({**self.children, **children})
         return made
+
+    def provide(
+        self,
+        *,
+        agents: Mapping[str, FakeAgent] = MappingProxyType({}),
+        effects: Mapping[str, FakeEffect] = MappingProxyType({}),
+        tasks: Mapping[str, FakeTask] = MappingProxyType({}),
+        actors: Mapping[str, Fakes] = MappingProxyType({}),
+    ) -> BuiltMachine[D, C, O]:
+        """Return this Machine with stand-ins, for a test (`jr2.parts.providing`).
+
+        Args:
+            agents: by slot, a function of the `Turn` that returns the picked event.
+            effects: by slot, a function of the Effect's input that returns its result.
+            tasks: by slot, a function of the task's input, `async` or not.
+            actors: the same again for composed Machines, by slot.
+
+        Raises:
+            BuildRefused: a slot that it does not have, or no function; the text has a line for
+                each.
+        """
+        return provide(
+            self, {"agents": agents, "effects": effects, "tasks": tasks, "actors": actors}
+        )
 
     def input_schema(self) -> dict[str, Any] | None:
         """Return the JSON Schema of the door, or `None` when there is no door."""
