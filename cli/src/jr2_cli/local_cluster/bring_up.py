@@ -30,7 +30,7 @@ from ..tools import catalogue, lookup
 from . import api, layout, private_files, readiness, report
 from .definition import busybox_image, certificates, objects, services, settings
 from .layout import Layout
-from .node import before, cgroups, leftovers, machine, network
+from .node import before, cgroups, conflicts, leftovers, machine, network
 from .supervision import plan, probes, remains, supervisor
 
 _READY_SECONDS: Final = 120.0
@@ -64,6 +64,9 @@ class BringUp:
         began = time.monotonic()
         programs = machine.find_programs()
         facts, hierarchies = machine.look(programs)
+        conflicts.check_routes()
+        if not remains.known_leftovers(self.files.plan):
+            conflicts.check_ports()
         write_settings(self.files, programs, facts)
         self._say(f"cluster: certificates and settings are in {self.files.root}")
         leftovers.forget_last_boot(self.files, _BOOT_ID.read_text().strip())

@@ -15,7 +15,7 @@ import pytest
 from jr2.errors import Refusal
 from jr2_cli.local_cluster import layout, readiness
 from jr2_cli.local_cluster.definition import busybox_image, objects, services, settings
-from jr2_cli.local_cluster.node import before, cgroups, leftovers, machine, network
+from jr2_cli.local_cluster.node import before, cgroups, conflicts, leftovers, machine, network
 from jr2_cli.local_cluster.supervision import plan
 
 VERSION_1 = """\
@@ -366,3 +366,39 @@ def test_only_settings_that_are_still_the_clusters_go_back() -> None:
     now = {"net/ipv4/ip_forward": "1", "kernel/panic": "5", "vm/overcommit_memory": "1"}
 
     assert before.settings_to_restore(noted, now) == {"net/ipv4/ip_forward": "0"}
+
+
+def route(network: str, **rest: str) -> dict[str, Any]:
+    return {"dst": network, "flags": [], **rest}
+
+
+def test_another_device_in_our_addresses_is_named_and_a_wider_route_is_not() -> None:
+    found = conflicts.taken_routes(
+        [
+            route("default", gateway="192.0.2.1", dev="eth0"),
+            route("10.0.0.0/8", dev="tun0"),
+            route("10.96.0.0/16", dev="jr2node"),
+            route("10.244.0.0/24", dev="cni0"),
+            route("10.245.255.1", dev="other"),
+            route("10.244.7.0/24", type="blackhole"),
+            route("192.168.0.0/16", dev="eth0"),
+        ]
+    )
+
+    assert found == ["10.244.0.0/24 (cni0)", "10.245.255.1/32 (other)", "10.244.7.0/24 (blackhole)"]
+
+
+def test_a_port_that_is_taken_is_named_and_points_at_kind() -> None:
+    with socket.socket(socket.AF_INET) as taken, socket.socket(socket.AF_INET) as left:
+        for one in (taken, left):
+            one.bind(("127.0.0.1", 0))
+        taken.listen()
+        port, free = taken.getsockname()[1], left.getsockname()[1]
+        left.close()
+
+        with pytest.raises(Refusal) as raised:
+            conflicts.check_ports([free, port])
+        conflicts.check_ports([free])
+
+    assert raised.value.printed.startswith(f"refusing: the ports {port} of 127.0.0.1 are in use")
+    assert "kind" in raised.value.message

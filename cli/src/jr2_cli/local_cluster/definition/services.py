@@ -200,6 +200,10 @@ def _controller_manager(files: Layout, program: Binary) -> plan.Service:
             "--allocate-node-cidrs=false",
             f"--flex-volume-plugin-dir={files.volume_plugins}",
             "--use-service-account-credentials=true",
+            # At the first start it makes an account and a token for each controller; the default
+            # of 20 requests a second made that the longest part of it.
+            "--kube-api-qps=200",
+            "--kube-api-burst=300",
             "--leader-elect=false",
             "--profiling=false",
         ),

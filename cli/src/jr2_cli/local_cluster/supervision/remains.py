@@ -47,6 +47,15 @@ def leftovers(work: plan.Plan) -> set[int]:
     return left | process_table.find_marked(work.mark, work.folder)
 
 
+def known_leftovers(path: Path) -> set[int]:
+    """The processes that run of the plan in a file; none when there is no plan."""
+    try:
+        work = plan.Plan.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return set()
+    return leftovers(work)
+
+
 def end_leftovers(work: plan.Plan) -> int:
     """End the processes of a supervisor that was killed; pods go on, as when a node restarts.
 
