@@ -14,6 +14,7 @@ import base64
 import io
 import os
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
 _LISTS: Final = ("clusters", "contexts", "users")
+_FOLDER: Final = ".kube"
 _NO_WRAP: Final = 2**31 - 1
 
 
@@ -168,6 +170,8 @@ def unmerge(path: Path) -> None:
     Raises:
         StepFailed: the file is no kubeconfig, or cannot be written.
     """
+    with suppress(OSError):
+        _part(path.resolve()).unlink(missing_ok=True)
     if not path.exists():
         return
     present, config = _load(path), _load(path)
@@ -176,6 +180,9 @@ def unmerge(path: Path) -> None:
         return
     if holds_nothing(config):
         path.unlink()
+        if path.parent.name == _FOLDER:
+            with suppress(OSError):
+                path.parent.rmdir()
     else:
         _write(path, config)
 
@@ -233,7 +240,7 @@ def _text(config: MutableMapping[str, Any], present: str) -> str:
 def _write(path: Path, config: MutableMapping[str, Any]) -> None:
     """Replace a file whole; an existing one keeps its owner and permissions, a link its target."""
     target = path.resolve()
-    part = target.with_name(f".{target.name}.jr2-{os.getpid()}")
+    part = _part(target)
     text = _text(config, target.read_text() if target.exists() else "")
     if _yaml().load(text) != config:
         raise StepFailed(
@@ -242,6 +249,7 @@ def _write(path: Path, config: MutableMapping[str, Any]) -> None:
         )
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
@@ -255,6 +263,11 @@ def _write(path: Path, config: MutableMapping[str, Any]) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StepFailed(f"cannot write the kubeconfig {path}: {error.strerror}") from error
+
+
+def _part(target: Path) -> Path:
+    """What is written before it takes the file's place; one name, so that none is left behind."""
+    return target.with_name(f".{target.name}.jr2-part")
 
 
 def _inline(path: Path) -> str:

@@ -53,7 +53,22 @@ def test_a_new_file_is_private_holds_the_keys_and_goes_again(
     assert base64.b64decode(user["client-key-data"]) == files.key("admin").read_bytes()
     assert str(files.root) not in path.read_text()
     kubeconfig.unmerge(path)
-    assert not path.exists()
+    assert not path.parent.exists()
+
+
+def test_what_a_killed_write_left_is_no_hindrance_and_goes(
+    tmp_path: Path, entries: dict[str, dict[str, Any]]
+) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(OTHER))
+    (tmp_path / ".config.jr2-part").write_text("half")
+
+    kubeconfig.merge(path, entries)
+    assert not list(tmp_path.glob(".*"))
+    (tmp_path / ".config.jr2-part").symlink_to(tmp_path / "elsewhere")
+    kubeconfig.unmerge(path)
+
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_other_contexts_and_the_current_one_stay(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from jr2.errors import Aborted, StepFailed
+from jr2.errors import Aborted, Refusal, StepFailed
 from jr2_cli.local_cluster import layout, lifecycle, record
 from jr2_cli.local_cluster.definition import certificates
-from jr2_cli.local_cluster.supervision import remains
+from jr2_cli.local_cluster.supervision import plan, process_table, remains
 
 
 class Voice:
@@ -124,3 +126,51 @@ def test_a_second_verb_waits_for_the_first(cluster: lifecycle.Cluster) -> None:
     # The first one removed the folder that both had locked; the second one made it anew.
     assert errors == ["there is no local cluster — `jr2 cluster create` makes one"]
     assert not cluster.files.root.parent.exists()
+
+
+@pytest.mark.parametrize("verb", ["create", "start", "stop", "delete"])
+def test_each_verb_refuses_who_is_not_root_and_points_at_kind(
+    cluster: lifecycle.Cluster, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+
+    with pytest.raises(Refusal) as raised:
+        getattr(cluster, verb)(**({"yes": True} if verb == "delete" else {}))
+
+    assert f"`jr2 cluster {verb}` as root, or use kind" in raised.value.printed
+    assert not cluster.files.root.parent.exists()
+
+
+def test_a_supervisor_ends_when_told_though_what_it_wrote_cannot_be_read(
+    cluster: lifecycle.Cluster,
+) -> None:
+    files = cluster.files
+    for folder in (files.config, files.logs):
+        folder.mkdir(parents=True)
+    work = plan.Plan(
+        folder=files.root,
+        logs=files.logs,
+        lock=files.supervisor_lock,
+        # A folder that is not there: what it has to say cannot be written.
+        state=files.root / "absent" / "supervisor.json",
+        environment={},
+        services=(plan.Service(name="worker", argv=("/bin/sleep", "600")),),
+    )
+    files.plan.write_text(work.model_dump_json())
+    module = "jr2_cli.local_cluster.supervision.supervisor"
+    child = subprocess.Popen(
+        [sys.executable, "-m", module, str(files.plan)], stderr=subprocess.DEVNULL
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not process_table.find_marked(work.mark, work.folder):
+            assert time.monotonic() < deadline, "the service does not start"
+            time.sleep(0.02)
+
+        cluster._stop_supervisor()
+
+        assert child.wait(30) == 0
+        assert remains.leftovers(work) == set()
+    finally:
+        child.kill()
+        child.wait()
