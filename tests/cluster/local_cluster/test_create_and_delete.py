@@ -13,7 +13,7 @@ import pytest
 from jr2_cli.local_cluster import layout
 from jr2_cli.local_cluster.supervision import remains
 
-from .conftest import Machine, Witness, inventory, wait_until
+from .conftest import Machine, Witness, inventory, run, wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
@@ -47,6 +47,21 @@ def difference(before: dict[str, list[str]], after: dict[str, list[str]]) -> dic
         for kind in before
         if before[kind] != after[kind]
     }
+
+
+def test_delete_without_a_cluster_leaves_what_another_kubernetes_has(
+    no_cluster: None, machine: Machine
+) -> None:
+    run("nft", "add", "table", "ip6", "kube-proxy")
+    try:
+        before = inventory()
+
+        assert "there is no local cluster" in machine.jr2("delete", "--yes")
+
+        assert "table ip6 kube-proxy {" in before["tables"]
+        assert difference(before, inventory()) == {}
+    finally:
+        run("nft", "delete", "table", "ip6", "kube-proxy")
 
 
 def test_two_creates_make_one_cluster_and_delete_leaves_nothing_of_it(

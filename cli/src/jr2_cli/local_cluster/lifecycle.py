@@ -114,7 +114,8 @@ class Cluster:
             if existed:
                 self._stop()
             leftovers.end_pods(self.files)
-            network.remove()
+            if existed or network.is_ours():
+                network.remove()
             before.restore(self.files)
             leftovers.unmount(self.files.root)
             known = set() if record is None else set(record.kubeconfigs)

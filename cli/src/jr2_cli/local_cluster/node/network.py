@@ -63,8 +63,18 @@ def prepare() -> None:
         raise StepFailed(f"nft does not take our table: {loaded.stderr.strip()}")
 
 
+def is_ours() -> bool:
+    """Tell whether something of our network is there, also without the files of a cluster."""
+    return Path("/sys/class/net", layout.NODE_DEVICE).exists()
+
+
 def remove() -> None:
-    """Take our devices, tables, chains and sets away; what is not there is no error."""
+    """Take our devices, tables, chains and sets away; what is not there is no error.
+
+    The tables of kube-proxy and the chains of kube-router have names that another Kubernetes of
+    this machine gives to its own, so this is for a machine that has our cluster. The device of the
+    node goes last: while it is there, `is_ours` holds.
+    """
     ip, nft = lookup.system_program("ip"), lookup.system_program("nft")
     if nft is not None:
         processes.run([nft, "delete", "table", "ip", layout.NETWORK_NAME])
