@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from jr2 import names
-from jr2_runtime.orchestrator.program import sweep
 from jr2_runtime.orchestrator.store import Once, Repeated, StoreError, answers
+from jr2_runtime.orchestrator.upkeep import sweep
 
 pytestmark = pytest.mark.anyio
 

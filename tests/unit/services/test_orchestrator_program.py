@@ -15,7 +15,7 @@ import pytest
 
 from jr2 import names
 from jr2.wire import LeaseStamp
-from jr2_runtime.orchestrator import logs, program, server
+from jr2_runtime.orchestrator import logs, program, server, upkeep
 from jr2_runtime.orchestrator.api.auth import BadValues, Values, principal, read_values
 from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.settings import read_settings
@@ -141,7 +141,7 @@ def test_a_lease_stamp_comes_back_as_it_went() -> None:
 def test_a_sweep_that_fails_says_why_and_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(program, "_SWEEP_SECONDS", 0)
+    monkeypatch.setattr(upkeep, "HOUR_MS", 0)
 
     async def sweep() -> int:
         store = Store(tmp_path / "state.db")
@@ -156,7 +156,7 @@ def test_a_sweep_that_fails_says_why_and_is_tried_again(
 
         monkeypatch.setattr(store, "write", fail)
         with pytest.raises(asyncio.CancelledError):
-            await program._sweep_hourly(store, WallClock())
+            await upkeep.sweep_hourly(store, WallClock())
         store.close()
         return tries
 

@@ -173,6 +173,8 @@ KIND_PREFIX: Final = "kind-"
 
 # --- environment ------------------------------------------------------------------------------
 ENV_NAMESPACE: Final = "JR2_NAMESPACE"
+ENV_RESTORE: Final = "JR2_RESTORE"
+"""On the container `orchestrator`: the backup to restore the store from, once."""
 ENV_URL: Final = "JR2_URL"
 ENV_TOKEN: Final = "JR2_TOKEN"
 ENV_HANDOFF_FROM: Final = "JR2_HANDOFF_FROM"

@@ -13,43 +13,47 @@ import os
 import signal
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from jr2 import names
 
-from . import logs
+from . import logs, upkeep
 from .api import Services, build_app
 from .api.auth import BadValues, read_values
 from .assemblies.folders import Folders
 from .assemblies.publish import Publisher
+from .backup import Backups, RestoreFailed, finish, prepare
+from .backup import command as backup_command
 from .clock import Clock, WallClock
 from .engine import Engine, Registry
 from .feeds import Feeds
 from .host import Processes, open_link
 from .server import Server, listen
 from .settings import Settings, read_settings
-from .store import Ballast, Store, answers
+from .store import Ballast, Store
 from .store import assemblies as assembly_rows
-from .store import runs as run_rows
 from .store.schema import NewerDatabase
 from .watch import Cluster, Watches
 
 _PR_SET_DUMPABLE: Final = 4
-_SWEEP_SECONDS: Final = 3600
 
 log = logging.getLogger("jr2.orchestrator")
 
 
 def run(arguments: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["backup"]:
+        return backup_command.run(given[1:])
     logs.install()
     os.umask(0o077)
     # Nobody reads this process's memory, and it leaves no core file.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
+    settings = read_settings(given, os.environ)
     try:
         asyncio.run(serve(settings, WallClock()))
-    except (BadValues, NewerDatabase, OSError) as failed:
+    except (BadValues, NewerDatabase, RestoreFailed, OSError) as failed:
         log.error("the Orchestrator cannot start", extra={"reason": str(failed)})
         return 1
     return 0
@@ -61,6 +65,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
     Raises:
         BadValues: a file of its Secret is not what it should be.
         NewerDatabase: a later version of jr2 wrote the state.
+        RestoreFailed: the backup that it was told to restore cannot be.
         OSError: the state folder or the port cannot be used.
     """
     values = read_values(settings.values)
@@ -69,7 +74,10 @@ async def serve(settings: Settings, clock: Clock) -> None:
     registry = Registry(names.KIT_VERSION)
     feeds = Feeds()
     watches = Watches()
-    store = Store(settings.state / names.STATE_DATABASE, Ballast(settings.state / "ballast"))
+    database = settings.state / names.STATE_DATABASE
+    backups = Backups(settings.state, database)
+    restore(backups, database, settings.restore)
+    store = Store(database, Ballast(settings.state / "ballast"))
     try:
         taken = await take_up(store, folders, registry, clock)
         listener = listen(settings.host, settings.port)
@@ -97,7 +105,8 @@ async def serve(settings: Settings, clock: Clock) -> None:
             if registry.hash is not None:
                 processes.for_steps(registry.hash)
             group.create_task(publisher.watch_releases())
-            group.create_task(_sweep_hourly(store, clock))
+            group.create_task(upkeep.sweep_hourly(store, clock))
+            group.create_task(upkeep.back_up(backups, clock))
             cluster = Cluster.find(os.environ, settings.account)
             if cluster is None:
                 log.warning("no cluster: the maps are not watched")
@@ -175,31 +184,15 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
     return TakenUp(loadable=loadable, lost=lost)
 
 
-async def _sweep_hourly(store: Store, clock: Clock) -> None:
-    while True:
-        try:
-            await sweep(store, clock)
-        except Exception as failed:
-            # The root of this loop: the next hour is another try.
-            log.warning(
-                "settled runs were not removed",
-                extra={"reason": f"{type(failed).__name__}: {failed}"},
-            )
-        await asyncio.sleep(_SWEEP_SECONDS)
-
-
-async def sweep(store: Store, clock: Clock) -> None:
-    """Remove what settled, or was answered, more than seven days ago, a piece at a time.
+def restore(backups: Backups, database: Path, name: str | None) -> None:
+    """Finish a restore that was begun, and do the one that is asked for, before the store opens.
 
     Raises:
-        StoreError: the store did not take a change.
+        RestoreFailed: it cannot be done; the store was not touched.
+        OSError: the volume does not take it; the next start goes on.
     """
-    removed = {"runs": 0, "answers": 0}
-    for what, piece in (("runs", run_rows.sweep), ("answers", answers.sweep)):
-        while swept := await store.write(
-            lambda db, piece=piece: piece(db, clock.now()),  # type: ignore[misc]
-            frees_room=True,
-        ):
-            removed[what] += swept
-    if any(removed.values()):
-        log.info("what is older than seven days was removed", extra=removed)
+    done = finish(database)
+    if name is not None and prepare(backups, database, name):
+        done = finish(database)
+    if done is not None:
+        log.warning("the store was restored", extra={"backup": done})

@@ -35,6 +35,8 @@ class Settings:
     """The folder of the service account; without its token no map is watched."""
     namespace: str | None
     """The Instance's namespace, which is part of the names of the Service."""
+    restore: str | None
+    """The backup that the store is to be restored from, once."""
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -44,7 +46,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         arguments: without the program's name.
         environment: read for `JR2_STATE_PATH`, `JR2_VALUES_PATH`, `JR2_WORKER_SOCKET`,
             `JR2_WORKER_UID`, `JR2_HOST`, `JR2_PORT`, `JR2_SERVICE_ACCOUNT_PATH` and
-            `JR2_NAMESPACE`.
+            `JR2_NAMESPACE` and `JR2_RESTORE`.
     """
 
     def default(name: str, value: object) -> str:
@@ -74,4 +76,5 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         port=given.port,
         account=Path(given.account),
         namespace=environment.get(names.ENV_NAMESPACE) or None,
+        restore=environment.get(names.ENV_RESTORE) or None,
     )

@@ -1,0 +1,75 @@
+"""What is done again and again while the program runs: old rows go, and backups are made.
+
+Source: design §4.3, spec/runtime.md §1.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from .backup import Backups
+from .backup.copies import EVERY_MS
+from .clock import Clock
+from .store import Store, answers
+from .store import runs as run_rows
+
+HOUR_MS: Final = 3600 * 1000
+"""The pause between two sweeps, and the longest between two looks at the newest backup."""
+
+log = logging.getLogger("jr2.orchestrator")
+
+
+async def back_up(backups: Backups, clock: Clock) -> None:
+    """Make a backup whenever the newest is six hours old, until cancelled."""
+    await asyncio.to_thread(backups.clean)
+    never = asyncio.Event()
+    while True:
+        newest = await asyncio.to_thread(backups.newest_at)
+        wait = 0 if newest is None else newest + EVERY_MS - clock.now()
+        if wait <= 0:
+            wait = EVERY_MS
+            try:
+                name = await asyncio.to_thread(backups.make, clock.now())
+            except Exception as failed:
+                # The root of this loop: the next try comes in an hour.
+                log.error(
+                    "no backup of the store was made",
+                    extra={"reason": f"{type(failed).__name__}: {failed}"},
+                )
+                wait = HOUR_MS
+            else:
+                log.info("a backup of the store was made", extra={"backup": name})
+        await clock.wait(never, min(wait, HOUR_MS))
+
+
+async def sweep_hourly(store: Store, clock: Clock) -> None:
+    """Sweep now and each hour, until cancelled."""
+    while True:
+        try:
+            await sweep(store, clock)
+        except Exception as failed:
+            # The root of this loop: the next hour is another try.
+            log.warning(
+                "settled runs were not removed",
+                extra={"reason": f"{type(failed).__name__}: {failed}"},
+            )
+        await asyncio.sleep(HOUR_MS / 1000)
+
+
+async def sweep(store: Store, clock: Clock) -> None:
+    """Remove what settled, or was answered, more than seven days ago, a piece at a time.
+
+    Raises:
+        StoreError: the store did not take a change.
+    """
+    removed = {"runs": 0, "answers": 0}
+    for what, piece in (("runs", run_rows.sweep), ("answers", answers.sweep)):
+        while swept := await store.write(
+            lambda db, piece=piece: piece(db, clock.now()),  # type: ignore[misc]
+            frees_room=True,
+        ):
+            removed[what] += swept
+    if any(removed.values()):
+        log.info("what is older than seven days was removed", extra=removed)
