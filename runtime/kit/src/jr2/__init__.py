@@ -6,11 +6,14 @@ must not wait for the Machines and their models (design §8).
 
 from __future__ import annotations
 
+import typing
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .built import BuiltMachine, InputRefused
+    from .chains import Items, Running
+    from .children import Child
     from .config import (
         AllowFrom,
         Config,
@@ -38,7 +41,16 @@ if TYPE_CHECKING:
         Toleration,
     )
     from .errors import BuildRefused
-    from .events import AgentEvent, AgentFault, Event, ExternalEvent, Message, WorkspaceLost
+    from .events import (
+        AgentEvent,
+        AgentFault,
+        Event,
+        ExternalEvent,
+        InternalEvent,
+        Message,
+        WorkspaceLost,
+    )
+    from .handles import Final, History
     from .kernel import EventRefused
     from .machine import Machine
     from .parts.customizing import customize
@@ -71,7 +83,8 @@ if TYPE_CHECKING:
     from .parts.workspace_chart import workspace
     from .parts.workspaces import Inside, UserContainer, Workspace, WorkspaceSpec, context
     from .run_data import Context, Start
-    from .tasks import Task, TaskError
+    from .states import OutputState, State
+    from .tasks import ItemDone, ItemError, Task, TaskError
 
 __all__ = [
     "OPEN",
@@ -81,6 +94,7 @@ __all__ = [
     "Binding",
     "BuildRefused",
     "BuiltMachine",
+    "Child",
     "Command",
     "CommandInput",
     "CommandResult",
@@ -97,6 +111,7 @@ __all__ = [
     "EventRefused",
     "ExternalEvent",
     "FieldRef",
+    "Final",
     "Gateway",
     "Git",
     "GitCommitter",
@@ -104,6 +119,7 @@ __all__ = [
     "GitPush",
     "GitSign",
     "Harness",
+    "History",
     "Http",
     "HttpFile",
     "HttpFileInput",
@@ -111,21 +127,28 @@ __all__ = [
     "HttpResult",
     "InputRefused",
     "Inside",
+    "InternalEvent",
+    "ItemDone",
+    "ItemError",
+    "Items",
     "Machine",
     "Message",
     "ModelLimits",
     "Network",
     "Operator",
+    "OutputState",
     "PriorityClasses",
     "Provider",
     "Push",
     "PushInput",
     "PushResult",
+    "Running",
     "Sandbox",
     "Secret",
     "SecretKeyRef",
     "Size",
     "Start",
+    "State",
     "Target",
     "Task",
     "TaskError",
@@ -140,7 +163,7 @@ __all__ = [
     "workspace",
 ]
 
-_MODULES: Final = {
+_MODULES: typing.Final = {
     "built": ("BuiltMachine", "InputRefused"),
     "config": (
         "AllowFrom",
@@ -169,7 +192,19 @@ _MODULES: Final = {
         "Toleration",
     ),
     "errors": ("BuildRefused",),
-    "events": ("AgentEvent", "AgentFault", "Event", "ExternalEvent", "Message", "WorkspaceLost"),
+    "events": (
+        "AgentEvent",
+        "AgentFault",
+        "Event",
+        "ExternalEvent",
+        "InternalEvent",
+        "Message",
+        "WorkspaceLost",
+    ),
+    "handles": ("Final", "History"),
+    "chains": ("Items", "Running"),
+    "states": ("OutputState", "State"),
+    "children": ("Child",),
     "kernel": ("EventRefused",),
     "machine": ("Machine",),
     "parts.effects": (
@@ -202,9 +237,9 @@ _MODULES: Final = {
         "context",
     ),
     "run_data": ("Context", "Start"),
-    "tasks": ("Task", "TaskError"),
+    "tasks": ("ItemDone", "ItemError", "Task", "TaskError"),
 }
-_HOMES: Final = {name: module for module, held in _MODULES.items() for name in held}
+_HOMES: typing.Final = {name: module for module, held in _MODULES.items() for name in held}
 
 
 def __getattr__(name: str) -> Any:

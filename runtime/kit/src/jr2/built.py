@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
+from pydantic_core import to_jsonable_python
 
 from . import accepted, host_wire, kernel
-from .chart import Chart
+from .chart import Chart, ChildMachine
 from .document import document, view
 from .kernel import EventRefused, Step
 from .parts.providing import NOTHING, FakeAgent, FakeEffect, Fakes, FakeTask, provide
@@ -184,6 +185,28 @@ class BuiltMachine(Generic[D, C, O]):
                 ) from None
         return kernel.start(self.chart, Start(door=parsed, run_id=run_id))
 
+    def as_child(self, *, inline: bool = False) -> ChildMachine:
+        """Return this Machine as another one runs it."""
+        return ChildMachine(chart=self.chart, start=self.child_start, inline=inline)
+
+    def child_start(self, value: Any) -> Start[Any]:
+        """Return what the Machine starts from, as a child whose parent gives it a value.
+
+        Raises:
+            TypeError: the value is no instance of the door.
+            ValueError: it does not fit the door, or, without a door, has no JSON form.
+        """
+        if self.door is None:
+            return Start(door=to_jsonable_python(value), run_id="")
+        if not isinstance(value, self.door):
+            raise TypeError(f"returned {type(value).__name__}, not {self.door.__name__}")
+        # Read as it is for a run: a model that was made without validation goes no further.
+        plain = value.model_dump(mode="json", by_alias=True)
+        try:
+            return Start(door=accepted.parse(self.door, plain), run_id="")
+        except accepted.Unfit as unfit:
+            raise ValueError(str(unfit)) from None
+
     def step(self, snapshot: Snapshot, event: host_wire.StepEvent) -> Step:
         """Give one event to a run (`jr2.kernel.step`).
 
@@ -195,6 +218,22 @@ class BuiltMachine(Generic[D, C, O]):
     def fault(self, snapshot: Snapshot, text: str) -> Step:
         """End a run with a fault that is not its Machine's own."""
         return kernel.fault(self.chart, snapshot, text)
+
+    def cancel(self, snapshot: Snapshot) -> Step:
+        """End a run because somebody wants it to (`jr2.kernel.cancel`)."""
+        return kernel.cancel(self.chart, snapshot)
+
+    def at(self, slots: Iterable[str]) -> BuiltMachine[Any, Any, Any] | None:
+        """Return the Machine that is composed at a way of slots, or `None`.
+
+        Args:
+            slots: from this Machine, as `StartTask.machine` has them; empty: this one.
+        """
+        found: BuiltMachine[Any, Any, Any] | None = self
+        for slot in slots:
+            if found is not None:
+                found = found.children.get(slot)
+        return found
 
     def view(self, snapshot: Snapshot) -> host_wire.View:
         """Return what is shown of a run."""

@@ -17,15 +17,17 @@ from . import accepted, host_wire
 from .chart import ROOT, Chart, Node, Transition
 from .events import Event, audience, description, event_name
 from .kernel.keys import ROOT_PLACE, Place, gate_key, inside
+from .shape import is_opaque
 from .snapshot import Snapshot
 
 
 def document(chart: Chart) -> dict[str, Any]:
     """Return the structure of a Machine as JSON.
 
-    `states` nest as in the chart. A transition has an `event`, which is `""` for an eventless one,
-    its `targets` as paths, and whether it is `guarded`. `opaqueStates` lists states whose children
-    cannot be known before they run; this form of Machine has none.
+    `states` nest as in the chart, regions and history among them. A transition has an `event`,
+    which is `""` for an eventless one, its `targets` as paths, and whether it is `guarded`.
+    `machines` are the structures of the child Machines, by the slot that an invocation has as its
+    `src`. `opaqueStates` lists states of which only the run knows how many children they have.
     """
     return {
         "machine": chart.id,
@@ -35,7 +37,8 @@ def document(chart: Chart) -> dict[str, Any]:
         "events": [
             {**accepted_event(event), "audience": audience(event)} for event in chart.events
         ],
-        "opaqueStates": [],
+        "machines": {slot: document(child.chart) for slot, child in chart.children.items()},
+        "opaqueStates": [node.id for node in chart.nodes if is_opaque(node)],
     }
 
 
@@ -129,13 +132,19 @@ def _state(chart: Chart, node: Node) -> dict[str, Any]:
         "id": node.id,
         "type": node.kind,
         "on": _transitions(chart, node),
-        "invokes": [{"id": one.id, "src": one.slot, "kind": "task"} for one in node.invocations],
+        "invokes": [{"id": one.id, "src": one.slot, "kind": one.kind} for one in node.invocations],
     }
+    for what, actions in (("entry", node.entry), ("exit", node.exit)):
+        if actions:
+            told[what] = [action.kind for action in actions]
     if node.gate is not None:
         told["gate"] = {
             "id": node.id if node.gate.gate is None else _fixed(node.gate.gate),
             "accepts": [event_name(event) for event in node.gate.accepts],
         }
+    if node.kind == "history":
+        told["deep"] = node.deep
+        told["default"] = [chart.nodes[one].id for one in node.initial]
     if node.children:
         told["initial"] = _initial(chart, node)
         told["states"] = [_state(chart, chart.nodes[child]) for child in node.children]

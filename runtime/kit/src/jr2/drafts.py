@@ -9,15 +9,31 @@ Source: spec/authoring.md §2.2, §2.8, §2.14.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import chart as charts
-from .chart import Action, Chart, Gate, Invocation, InvocationKind, Node, Timer, Transition
+from .chart import (
+    Action,
+    Chart,
+    ChildMachine,
+    Gate,
+    Invocation,
+    InvocationKind,
+    Node,
+    Timer,
+    Transition,
+)
 from .errors import BuildRefused
 from .events import NAME, AgentFault, Audience, Event, audience, event_name
+
+if TYPE_CHECKING:
+    from .built import BuiltMachine
+
+DraftKind = Literal["compound", "parallel", "final", "history"]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -26,11 +42,10 @@ class TransitionDraft:
 
     event: str
     event_class: type[Event] | None = None
-    target: StateDraft | None
+    targets: tuple[StateDraft, ...] = ()
     internal: bool = False
     guard: charts.Guard | None = None
-    assign: Callable[[Any, Any], Any] | None = None
-    emit: Callable[[Any, Any], Any] | None = None
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -52,6 +67,8 @@ class InvocationDraft:
     input: Callable[[Any], Any] | None
     encode_input: charts.Encode
     decode_output: charts.Decode
+    actor: str = ""
+    """Of a child: its name in the run."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -61,16 +78,24 @@ class StateDraft:
     machine: str
     key: str
     parent: StateDraft | None
-    final: bool = False
+    kind: DraftKind = "compound"
+    """A compound state without states inside is an atomic one."""
     initial: bool = False
+    deep: bool = False
+    default: StateDraft | None = None
+    """Of history: what is entered when its parent was never left."""
     children: list[StateDraft] = field(default_factory=list)
     transitions: list[TransitionDraft] = field(default_factory=list)
     invocations: list[InvocationDraft] = field(default_factory=list)
     timers: list[timedelta | Callable[[Any], timedelta]] = field(default_factory=list)
+    entry: tuple[Action, ...] = ()
+    exit: tuple[Action, ...] = ()
     gate: GateDraft | None = None
     output: Callable[[Any], Any] | None = None
     built: bool = False
     """Of the root: nothing may be added any more."""
+    inline: dict[str, BuiltMachine[Any, Any, Any]] = field(default_factory=dict)
+    """Of the root: the Machines that are invoked without a slot, by the slot they were given."""
     problems: list[str] = field(default_factory=list)
     """Of the root: what is wrong so far; the build says all of it."""
 
@@ -110,7 +135,22 @@ class StateDraft:
         for child in self.children:
             yield from child.down()
 
-    def add(self, key: str, *, final: bool, initial: bool) -> StateDraft:
+    def regions(self) -> list[StateDraft]:
+        """Return the states inside that can be active."""
+        return [child for child in self.children if child.kind != "history"]
+
+    def is_with(self, other: StateDraft) -> bool:
+        """Whether this state and another one can be active at once."""
+        mine, theirs = [*self.up()], [*other.up()]
+        if self in theirs or other in mine:
+            return True
+        return next(one for one in mine if one in theirs).kind == "parallel"
+
+    def inline_charts(self) -> dict[str, ChildMachine]:
+        """Return the Machines that are invoked without a slot, as the kernel runs them."""
+        return {slot: built.as_child(inline=True) for slot, built in self.inline.items()}
+
+    def add(self, key: str, *, kind: DraftKind, initial: bool = False) -> StateDraft:
         """Make a state inside this one; a bad or repeated name is noted, as is a second initial.
 
         Raises:
@@ -126,7 +166,7 @@ class StateDraft:
             first = next((child.key for child in self.children if child.initial), None)
             if first is not None:
                 self.wrong(f'has two initial states, "{first}" and "{key}"')
-        child = StateDraft(machine=self.machine, key=key, parent=self, final=final, initial=initial)
+        child = StateDraft(machine=self.machine, key=key, parent=self, kind=kind, initial=initial)
         self.children.append(child)
         return child
 
@@ -149,6 +189,7 @@ def compile_chart(
     start: Callable[[Any], Any],
     encode_output: charts.Encode | None,
     decode_output: charts.Decode | None,
+    children: Mapping[str, ChildMachine],
 ) -> Chart:
     """Return the chart of a Machine.
 
@@ -164,6 +205,7 @@ def compile_chart(
         encode_output=encode_output,
         decode_output=decode_output,
         events=vocabulary(root),
+        children=MappingProxyType(dict(children)),
     )
 
 
@@ -223,13 +265,38 @@ def _number(draft: StateDraft, order: dict[StateDraft, int]) -> None:
         _number(child, order)
 
 
-def _actions(transition: TransitionDraft) -> tuple[Action, ...]:
+def actions(
+    assign: Callable[[Any, Any], Any] | None,
+    emit: Callable[[Any, Any], Any] | None,
+    raise_: Callable[[Any, Any], Any] | None,
+) -> tuple[Action, ...]:
+    """Return what a statement asks for, in the order in which it is done."""
     found: list[Action] = []
-    if transition.assign is not None:
-        found.append(Action("assign", transition.assign))
-    if transition.emit is not None:
-        found.append(Action("emit", transition.emit))
+    if assign is not None:
+        found.append(Action("assign", assign))
+    if emit is not None:
+        found.append(Action("emit", emit))
+    if raise_ is not None:
+        found.append(Action("raise", raise_))
     return tuple(found)
+
+
+def _initial(draft: StateDraft) -> tuple[StateDraft, ...]:
+    """Return what is entered with a compound state, or by a history that remembers nothing."""
+    if draft.kind == "compound":
+        return tuple(child for child in draft.children if child.initial)
+    if draft.kind == "history":
+        assert draft.parent is not None
+        if draft.default is not None:
+            return (draft.default,)
+        if draft.parent.kind == "parallel":
+            return tuple(draft.parent.regions())
+        return _initial(draft.parent)
+    return ()
+
+
+def _kind(draft: StateDraft) -> charts.Kind:
+    return "atomic" if draft.kind == "compound" and not draft.children else draft.kind
 
 
 def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
@@ -238,22 +305,22 @@ def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
     if draft.gate is not None:
         accepts = external(draft) if draft.gate.accepts is None else draft.gate.accepts
         gate = Gate(gate=draft.gate.gate, meta=draft.gate.meta, accepts=accepts)
-    initial = tuple(order[child] for child in draft.children if child.initial)
     return Node(
         index=index,
-        kind="final" if draft.final else "compound" if draft.children else "atomic",
+        kind=_kind(draft),
         path=draft.path,
         parent=None if draft.parent is None else order[draft.parent],
         children=tuple(order[child] for child in draft.children),
-        initial=initial,
+        initial=tuple(order[child] for child in _initial(draft)),
+        deep=draft.deep,
         transitions=tuple(
             Transition(
                 source=index,
                 event=one.event,
-                targets=() if one.target is None else (order[one.target],),
+                targets=tuple(order[target] for target in one.targets),
                 internal=one.internal,
                 guard=one.guard,
-                actions=_actions(one),
+                actions=one.actions,
             )
             for one in draft.transitions
         ),
@@ -267,6 +334,7 @@ def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
                 decode_output=one.decode_output,
                 done=done_event(draft, one),
                 failed=failed_event(draft, one),
+                actor=one.actor,
                 picks=picks(draft) if one.kind == "turn" else (),
             )
             for one in draft.invocations
@@ -275,6 +343,8 @@ def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
             Timer(id=str(number), event=f"after.{draft.id}.{number}", delay=delay)
             for number, delay in enumerate(draft.timers)
         ),
+        entry=draft.entry,
+        exit=draft.exit,
         gate=gate,
         output=draft.output,
     )

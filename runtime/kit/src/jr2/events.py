@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 from .errors import BuildRefused
 
 Audience = Literal["agent", "external", "any", "jr2"]
-"""Who may send an event: only an Agent's pick, only a Gate, both, or only jr2 itself."""
+"""Who may send an event: only an Agent's pick, only a Gate, both, or only jr2 and the Machine itself."""
 
 Semantics = Literal["ack", "deferred", "poll"]
 """How a sender hears what came of an event; only `ack` is delivered today, the rest is reserved."""
@@ -128,6 +128,12 @@ class ExternalEvent(Event):
     """An event that only a Gate takes: no Agent is offered it."""
 
     __jr2_audience__: ClassVar[Audience] = "external"
+
+
+class InternalEvent(Event):
+    """An event that only the Machine itself sends, by `raise_`: no Gate accepts it, no Menu has it."""
+
+    __jr2_audience__: ClassVar[Audience] = "jr2"
 
 
 class _MechanismEvent(Event, name="jr2.event"):

@@ -245,9 +245,9 @@ class Host:
         return None
 
     def _task(self, request: host_wire.Request) -> None:
-        machine = self._machine(request)
-        if request.machine:
-            raise _NoAnswer(f"no child Machine at {'/'.join(request.machine)!r}")
+        machine = self._machine(request).at(request.machine or ())
+        if machine is None:
+            raise _NoAnswer(f"no child Machine at {'/'.join(request.machine or ())!r}")
         slot = _needed(request.slot, "slot")
         if slot not in machine.tasks:
             raise _NoAnswer(f'machine "{machine.id}" has no task "{slot}"')

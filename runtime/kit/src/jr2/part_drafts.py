@@ -1,4 +1,4 @@
-"""What a Machine that is being written carries: its tasks, Agents and Effects by slot.
+"""What a Machine that is being written carries: tasks, Agents, Effects, children by slot.
 
 A slot is a name of the Machine, whatever its kind, so one name has one part. What is wrong is noted
 for the build; the handle is given in any case, so that the statements after it can be read too.
@@ -13,7 +13,9 @@ from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, TypeAdapter
 
-from .chart import InvocationKind
+from .built import BuiltMachine
+from .chart import ChildMachine, InvocationKind
+from .children import Child
 from .drafts import InvocationDraft, StateDraft
 from .errors import BuildRefused
 from .events import NAME
@@ -25,9 +27,16 @@ from .tasks import Task, make_task
 
 EI = TypeVar("EI", bound=BaseModel)
 ER = TypeVar("ER", bound=BaseModel)
-PartKind = Literal["task", "Agent", "Effect"]
+CD = TypeVar("CD")
+CO = TypeVar("CO")
+PartKind = Literal["task", "Agent", "Effect", "child Machine"]
 
-_ARTICLE: Final[dict[str, str]] = {"task": "a", "Agent": "an", "Effect": "an"}
+_ARTICLE: Final[dict[str, str]] = {
+    "task": "a",
+    "Agent": "an",
+    "Effect": "an",
+    "child Machine": "a",
+}
 
 
 class PartDrafts:
@@ -43,6 +52,7 @@ class PartDrafts:
         self.tasks: dict[str, Task[Any, Any]] = {}
         self.agents: dict[str, AgentDefinition] = {}
         self.effects: dict[str, EffectDefinition[Any, Any]] = {}
+        self.children: dict[str, BuiltMachine[Any, Any, Any]] = {}
 
     def task(self, slot: str, function: Callable[..., Any]) -> Task[Any, Any]:
         """Add a task, and return its handle."""
@@ -72,6 +82,21 @@ class PartDrafts:
         self.effects[slot] = definition
         return Effect(self._root, slot, definition)
 
+    def child(self, slot: str, built: BuiltMachine[CD, Any, CO]) -> Child[CD, CO]:
+        """Add a child Machine, and return its handle."""
+        self.claim("child Machine", slot)
+        if not isinstance(built, BuiltMachine):
+            self._root.wrong(
+                f'has the child Machine "{slot}" {built!r}: give what .build() returned'
+            )
+        else:
+            self.children[slot] = built
+        return Child(self._root, slot, built)
+
+    def child_charts(self) -> dict[str, ChildMachine]:
+        """Return the child Machines as the kernel runs them."""
+        return {slot: built.as_child() for slot, built in self.children.items()}
+
     def claim(self, kind: PartKind, slot: str) -> None:
         """Take a slot for a part; a bad or repeated name is noted.
 
@@ -92,7 +117,7 @@ class PartDrafts:
             )
 
     def _known(self) -> set[str]:
-        return {*self.tasks, *self.agents, *self.effects}
+        return {*self.tasks, *self.agents, *self.effects, *self.children}
 
 
 def invoke(
@@ -112,6 +137,58 @@ def invoke(
     made.id = made.slot if not same else f"{made.slot}.{same}"
     draft.invocations.append(made)
     return made
+
+
+def invoke_child(
+    draft: StateDraft,
+    kind: InvocationKind,
+    part: Child[Any, Any] | BuiltMachine[Any, Any, Any],
+    input: Callable[[Any], Any] | None,
+    name: str | None,
+) -> InvocationDraft:
+    """Have a state run another Machine, or one for each item; what is wrong with it is noted.
+
+    Raises:
+        BuildRefused: the Machine is built.
+    """
+    draft.change()
+    made = _nothing(kind)
+    built: Any = part.built if isinstance(part, Child) else part
+    if isinstance(part, Child):
+        _own(draft, "invokes the child Machine", part)
+        made.slot = made.actor = made.id = part.slot
+    elif isinstance(built, BuiltMachine):
+        made.actor = made.id = built.id
+        made.slot = _inline_slot(draft.root, built)
+    if not isinstance(built, BuiltMachine):
+        if not isinstance(part, Child):
+            draft.wrong(f"invokes {part!r}: give what .child(…) or .build() returned")
+    elif built.inside is not None:
+        draft.wrong(
+            f'invokes the Machine "{built.id}", which is the body of a workspace(): invoke what '
+            "workspace() returned"
+        )
+    elif built.door is not None and input is None:
+        draft.wrong(f'invokes the Machine "{built.id}" without its {built.door.__name__}')
+    if name is not None:
+        made.actor = name
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            draft.wrong(f"has the child {name!r}: a name has letters, digits, _ and - only")
+    made.input = input
+    same = sum(1 for other in draft.invocations if other.slot == made.slot)
+    made.id = made.id if not same else f"{made.id}.{same}"
+    draft.invocations.append(made)
+    return made
+
+
+def _inline_slot(root: StateDraft, built: BuiltMachine[Any, Any, Any]) -> str:
+    """Return the slot of a Machine that is invoked without one, the same for each invocation."""
+    slot = f"inline:{built.id}"
+    number = 0
+    while root.inline.setdefault(slot, built) is not built:
+        number += 1
+        slot = f"inline:{built.id}.{number}"
+    return slot
 
 
 def _invocation(
@@ -149,7 +226,9 @@ def _invocation(
     return _made(kind, part.slot, input, part.encode_input, part.decode_output)
 
 
-def _own(draft: StateDraft, what: str, part: Task[Any, Any] | Agent | Effect[Any, Any]) -> None:
+def _own(
+    draft: StateDraft, what: str, part: Task[Any, Any] | Agent | Effect[Any, Any] | Child[Any, Any]
+) -> None:
     if part.machine is not draft.root:
         draft.wrong(f'{what} "{part.slot}" of another machine')
 

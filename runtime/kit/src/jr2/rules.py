@@ -9,12 +9,13 @@ Source: spec/authoring.md §2.2, §2.3, §2.6, §2.8.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
 from . import accepted
-from .drafts import GateDraft, StateDraft, address, external, picks, vocabulary
+from .drafts import GateDraft, StateDraft, TransitionDraft, address, external, picks, vocabulary
 from .events import Event, event_name, semantics
 
 
@@ -31,24 +32,15 @@ def problems(root: StateDraft, *, with_output: bool, door: type[BaseModel] | Non
 
 
 def _state(draft: StateDraft, *, with_output: bool) -> Iterator[str]:
-    if draft.children and not any(child.initial for child in draft.children):
-        yield (
-            "has no initial state: give one of its states initial=True "
-            f"({', '.join(child.key for child in draft.children)})"
-        )
+    yield from _inside(draft)
     for transition in draft.transitions:
-        target = transition.target
-        if target is not None and target.root is not draft.root:
-            yield (
-                f'goes to state "{target.id}" of another machine, "{target.machine}", on '
-                f'"{transition.event}"'
-            )
+        yield from _targets(draft, transition)
         if transition.event == f"done.state.{draft.id}" and not draft.children:
             yield (
                 "has .done(…) and no states of its own, so nothing completes it: a task's "
                 ".done(…) is chained to .run(…)"
             )
-    if draft.final and draft.parent is draft.root:
+    if draft.kind == "final" and draft.parent is draft.root:
         if with_output and draft.output is None:
             yield "is final without an output, and the Machine declares output="
         if not with_output and draft.output is not None:
@@ -56,6 +48,71 @@ def _state(draft: StateDraft, *, with_output: bool) -> Iterator[str]:
     if draft.gate is not None:
         yield from _gate(draft, draft.gate)
     yield from _turns(draft)
+    yield from _actors(draft)
+
+
+def _inside(draft: StateDraft) -> Iterator[str]:
+    """Say what is wrong with what a state has inside, by its kind."""
+    regions = draft.regions()
+    listed = ", ".join(child.key for child in regions)
+    if draft.kind == "compound" and draft.children and not any(one.initial for one in regions):
+        if regions:
+            yield f"has no initial state: give one of its states initial=True ({listed})"
+        else:
+            yield "has a history and no states of its own to enter"
+    if draft.kind == "parallel":
+        if not regions:
+            yield "is parallel and has no states inside, so it would be complete at once"
+        for child in regions:
+            if child.initial:
+                yield f'is parallel, so each of its states is entered: "{child.key}" is not initial'
+            if child.kind == "final":
+                yield (
+                    f'is parallel and has the final state "{child.key}": it is done when each of '
+                    "its states is"
+                )
+    if draft.kind == "history":
+        default, parent = draft.default, draft.parent
+        if default is not None and (default is parent or parent not in [*default.up()]):
+            yield f'has the default "{default.id}", which is not inside the state around it'
+
+
+def _targets(draft: StateDraft, transition: TransitionDraft) -> Iterator[str]:
+    """Say what is wrong with where a transition leads."""
+    for target in transition.targets:
+        if target.root is not draft.root:
+            yield (
+                f'goes to state "{target.id}" of another machine, "{target.machine}", on '
+                f'"{transition.event}"'
+            )
+            return
+    for one, other in combinations(transition.targets, 2):
+        if not one.is_with(other):
+            yield (
+                f'goes to "{one.id}" and "{other.id}" on "{transition.event}", which are never '
+                "active at once"
+            )
+
+
+def _actors(draft: StateDraft) -> Iterator[str]:
+    """Refuse two children of one name that may run at once: Gates are named by them."""
+    order = list(draft.root.down())
+    for number, one in enumerate(draft.invocations):
+        if one.kind != "child":
+            continue
+        others = [(draft, other) for other in draft.invocations[:number]] + [
+            (before, other)
+            for before in order[: order.index(draft)]
+            if before.is_with(draft)
+            for other in before.invocations
+        ]
+        for state, other in others:
+            if other.kind == "child" and other.actor == one.actor:
+                yield (
+                    f'invokes the child "{one.actor}", and so does state "{state.id}", which may '
+                    "be active at once: give one of them an id="
+                )
+                break
 
 
 def _gate(draft: StateDraft, gate: GateDraft) -> Iterator[str]:
@@ -77,6 +134,19 @@ def _gate(draft: StateDraft, gate: GateDraft) -> Iterator[str]:
     for above in list(draft.up())[1:]:
         if above.gate is not None and address(above) == address(draft):
             yield f'has a Gate "{address(draft)}", and so has the state "{above.id}" around it'
+    order = list(draft.root.down())
+    for before in order[: order.index(draft)]:
+        if (
+            before.gate is not None
+            and isinstance(before.gate.gate, str)
+            and before.gate.gate == gate.gate
+            and before not in [*draft.up()]
+            and before.is_with(draft)
+        ):
+            yield (
+                f'has a Gate "{gate.gate}", and so has the state "{before.id}", which may be '
+                "active at once"
+            )
 
 
 def _turns(draft: StateDraft) -> Iterator[str]:

@@ -31,7 +31,7 @@ from jr2 import (
 from jr2.host_wire import GateEvent, TaskDone, TaskFailed, TimerFired
 from jr2.snapshot import SnapshotError
 
-CASES = Path(__file__).parents[2] / "cases" / "charts"
+CASES = Path(__file__).parents[3] / "cases" / "charts"
 _EVENT: TypeAdapter[Any] = TypeAdapter(host_wire.StepEvent)
 
 
