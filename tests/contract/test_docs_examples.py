@@ -12,6 +12,8 @@ import pytest
 from jr2 import charts, walk
 
 DOCS = Path(__file__).parents[2] / "docs"
+NAMED = re.compile(r"# workflows/(\S+)\n")
+"""A block that says which file it is; the others of the page import it by that name."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 
 
@@ -38,15 +40,18 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def load(folder: Path, sources: list[str]) -> walk.LoadedWorkflows:
     for number, source in enumerate(sources):
-        (folder / "workflows" / f"example-{number}.py").write_text(source, encoding="utf-8")
+        named = NAMED.match(source)
+        file = named[1] if named else f"example-{number}.py"
+        (folder / "workflows" / file).write_text(source, encoding="utf-8")
     return walk.load_workflows(folder)
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_machine_of_a_page_loads(folder: Path, page: str) -> None:
-    machines = [code for code in blocks(page, "python") if re.search(r"^machine = ", code, re.M)]
+    python = blocks(page, "python")
+    machines = [code for code in python if re.search(r"^machine = ", code, re.M)]
 
-    loaded = load(folder, machines)
+    loaded = load(folder, [code for code in python if code in machines or NAMED.match(code)])
 
     assert [problem.message for problem in loaded.problems] == []
     assert len(loaded.workflows) == len(machines)
