@@ -77,6 +77,18 @@ def test_the_agent_of_the_page_asks_back_and_accepts() -> None:
     assert machine.view(step.snapshot).status == "done"
 
 
+@pytest.mark.parametrize(("name", "ends"), [("approve", "released"), ("reject", "kept")])
+def test_the_composed_machine_of_the_page_asks_in_its_child(name: str, ends: str) -> None:
+    machine: Built = run_block("write-a-workflow.md", 2)["machine"]
+    step = machine.start("1.2", "run-1")
+    (gate,) = machine.view(step.snapshot).gates
+    assert (gate.path, gate.meta) == (["approval", "asking"], {"text": "Release 1.2?"})
+
+    step = machine.step(step.snapshot, GateEvent(gate=gate.gate, name=name, payload={}))
+
+    assert machine.view(step.snapshot).value == ends
+
+
 class Door(BaseModel):
     ticket: str = ""
 

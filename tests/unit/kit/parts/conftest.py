@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -14,13 +13,15 @@ from jr2 import (
     AgentEvent,
     AgentFault,
     BuiltMachine,
+    Command,
     Context,
+    Http,
     Machine,
+    Push,
     Turn,
     WorkspaceSpec,
     workspace,
 )
-from jr2.chart import ChildMachine
 
 Built = BuiltMachine[Any, Any, Any]
 URL = "https://github.com/you/app.git"
@@ -93,27 +94,14 @@ def make_body(
     coder = m.agent("coder", model=model, instructions="Fix it.", workspace=access)
     for slot, definition in effects.items():
         m.effect(slot, definition)
+    for slot, child in children.items():
+        m.child(slot, child)
     coding, done = m.state("coding", initial=True), m.final("done")
     coding.on(Submit, to=done).on(AgentFault, to=done)
     coding.turn(coder, lambda c: Turn(prompt="x", cwd="/work"))
-    return composed(m.build(), children, inline)
-
-
-def composed(machine: Built, children: Mapping[str, Built], inline: Mapping[str, Built]) -> Built:
-    """Return a Machine that declares others: none of its states invokes one."""
-    charts = {
-        slot: ChildMachine(chart=child.chart, start=lambda start: start, inline=slot in inline)
-        for slot, child in {**children, **inline}.items()
-    }
-    return BuiltMachine(
-        dataclasses.replace(machine.chart, children=charts),
-        machine.door,
-        machine.tasks,
-        agents=machine.agents,
-        effects=machine.effects,
-        children={**children, **inline},
-        inside=machine.inside,
-    )
+    for name, child in inline.items():
+        m.state(f"helped-by-{name}").invoke(child, lambda c: Door())
+    return m.build()
 
 
 @pytest.fixture
@@ -123,8 +111,6 @@ def everything() -> Built:
 
 
 def everything_open() -> Built:
-    from jr2 import Command, Http, Push
-
     inner = workspace(
         make_body(name="inner", model=OPEN, effects={"sh": Command(argv=OPEN)}),
         door=Door,
@@ -139,7 +125,7 @@ def everything_open() -> Built:
             "ship": Push(repo="app"),
         },
         children={"review": make_body(name="review", model=OPEN, children={"deep": inner})},
-        inline={"inline:helper": make_body(name="helper", model=OPEN)},
+        inline={"helper": make_body(name="helper", model=OPEN)},
     )
     return workspace(
         body,

@@ -114,7 +114,7 @@ def test_the_defaults_of_the_kit_are_made_larger_in_the_config(make: MakeBody, w
 def test_a_composed_size_is_retuned_through_its_slots(make: MakeBody, wrap: Wrap) -> None:
     small = wrap(make(name="small"), resources=Size(memory="100Mi"))
     machine = make(
-        children={"a": make(children={"b": small})}, inline={"inline:small": small}, access="none"
+        children={"a": make(children={"b": small})}, inline={"small": small}, access="none"
     )
 
     composed, inline = size_refusals("w", machine, None)

@@ -267,7 +267,7 @@ def test_what_is_not_built_cannot_be_customized() -> None:
 
 
 def test_an_inline_machine_is_not_reached(make: MakeBody) -> None:
-    machine = make(inline={"inline:x": make(name="x")})
+    machine = make(inline={"x": make(name="x")})
 
     with pytest.raises(BuildRefused, match="names the composed Machine 'inline:x'"):
         customize(machine, actors={"inline:x": {}})
