@@ -11,6 +11,7 @@ Source: seed 000 (What jr2 up does, steps 1–3), spec/authoring.md §5, design 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from jr2.config import Config
 from jr2.errors import Refusal, Usage
 from jr2.walk import Problem
 
-from . import agents_block, charts
+from . import agents_block, charts, machine_rules
 from .facts import instance as facts
 from .facts import kit
 from .facts.instance import InstanceFacts, ReadInstance
@@ -97,7 +98,7 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
 
     Args:
         opened: what `open_instance` gave.
-        reporter: gets the `typecheck:` line and the warnings of the config.
+        reporter: gets the `typecheck:` line and the warnings of config and Machines.
 
     Raises:
         StepFailed: a checker that is not there, or a Workflow that does not load.
@@ -107,8 +108,14 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
     for warning in config_warnings(opened.config):
         reporter.warning(f"warning: {warning}", code="config")
     typecheck(opened.root, reporter)
-    if opened.read.problems:
-        raise facts.problems_error(opened.read.problems)
+    found = opened.read.problems or machine_rules.problems(
+        opened.read.workflows, opened.config.git.credentials, os.environ
+    )
+    if found:
+        raise facts.problems_error(found)
+    for workflow in opened.read.workflows:
+        for warning in workflow.warnings:
+            reporter.warning(f"warning: {warning}", code="machine")
     wrong = charts.refusals(opened.root, _drawings(opened.read))
     if wrong:
         raise facts.problems_error([Problem(prefix="refusing: ", message=one) for one in wrong])

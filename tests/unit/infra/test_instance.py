@@ -70,7 +70,7 @@ def test_what_users_print_breaks_nothing(make_instance: MakeInstance) -> None:
         "workflows/one.py",
         "one",
     )
-    assert workflow.composes_sandbox is False
+    assert workflow.parts.sandboxes == []
 
 
 def test_the_config_sees_its_variables_and_a_workflow_none(

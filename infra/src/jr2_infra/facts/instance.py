@@ -14,7 +14,7 @@ import ast
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +29,7 @@ from jr2.walk import (
     ConfigReport,
     LoadingReport,
     Problem,
+    WalkedParts,
     WalkedWorkflow,
     WorkflowsReport,
 )
@@ -81,10 +82,8 @@ class WorkflowFacts:
         shape: the Machine's shape digest, 12 hex digits.
         document: the Machine's structure.
         drawing: its Chart, as `jr2 chart` writes it.
-        agents: the Agents that the Machine carries.
-        effects: the Effects that the Machine carries.
-        composes_sandbox: the Machine makes a Sandbox.
-        menu_only_agents: an Agent of the Machine has no workspace.
+        parts: what the Machine carries.
+        warnings: what is legal in it and still not what was meant, without the prefix.
     """
 
     name: str
@@ -94,10 +93,8 @@ class WorkflowFacts:
     shape: str
     document: Mapping[str, JsonValue]
     drawing: str = ""
-    agents: tuple[JsonValue, ...] = ()
-    effects: tuple[JsonValue, ...] = ()
-    composes_sandbox: bool = False
-    menu_only_agents: bool = False
+    parts: WalkedParts = field(default_factory=WalkedParts)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +122,12 @@ class InstanceFacts:
     @property
     def composes_sandbox(self) -> bool:
         """Some Machine makes a Sandbox."""
-        return any(workflow.composes_sandbox for workflow in self.workflows)
+        return any(workflow.parts.sandboxes for workflow in self.workflows)
 
     @property
     def menu_only_agents(self) -> bool:
         """Some Agent has no workspace, so there is an Instance Harness."""
-        return any(workflow.menu_only_agents for workflow in self.workflows)
+        return any(workflow.parts.menu_only for workflow in self.workflows)
 
 
 def find_root(cwd: Path) -> Path:
@@ -271,10 +268,8 @@ def _facts(workflow: WalkedWorkflow) -> WorkflowFacts:
         shape=workflow.shape,
         document=workflow.document,
         drawing=workflow.drawing,
-        agents=tuple(workflow.agents),
-        effects=tuple(workflow.effects),
-        composes_sandbox=workflow.composes_sandbox,
-        menu_only_agents=workflow.menu_only_agents,
+        parts=workflow.parts,
+        warnings=tuple(workflow.warnings),
     )
 
 

@@ -170,6 +170,9 @@ class Host:
             )
             loaded = walk.load_workflows(folder)
             found += (problem.message for problem in loaded.problems)
+            if config.config is not None:
+                declared = walk.rules.Declared.of(config.config)
+                found += (one.message for one in walk.rules.problems(loaded.workflows, declared))
             self._machines = {one.name: one.machine for one in loaded.workflows}
             for one in loaded.workflows:
                 try:

@@ -8,12 +8,15 @@ fault of user code never ends the walk.
 - `modules`: how the folder's modules are found;
 - `load`: the config and the Workflows as objects;
 - `problems`: the words for what does not load;
+- `rules`: what a Machine must meet, in the order in which it is said;
+- `carries`: what a Machine carries;
 - `reports`: what another process is told, as plain data;
 - `report`: the walk as a program.
 
 Source: spec/authoring.md §2.1 and §3.1, design §3.1 and §5.1.
 """
 
+from . import rules
 from .load import (
     LoadedConfig,
     LoadedWorkflow,
@@ -24,7 +27,18 @@ from .load import (
 )
 from .problems import RULES, Problem
 from .report import describe, main, report_config, report_workflows
-from .reports import ConfigReport, LoadingReport, WalkedWorkflow, WorkflowsReport
+from .reports import (
+    ConfigReport,
+    LoadingReport,
+    WalkedAgent,
+    WalkedEffect,
+    WalkedParts,
+    WalkedPush,
+    WalkedRepo,
+    WalkedSandbox,
+    WalkedWorkflow,
+    WorkflowsReport,
+)
 
 __all__ = [
     "RULES",
@@ -34,6 +48,12 @@ __all__ = [
     "LoadedWorkflows",
     "LoadingReport",
     "Problem",
+    "WalkedAgent",
+    "WalkedEffect",
+    "WalkedParts",
+    "WalkedPush",
+    "WalkedRepo",
+    "WalkedSandbox",
     "WalkedWorkflow",
     "WorkflowsReport",
     "describe",
@@ -42,5 +62,6 @@ __all__ = [
     "main",
     "report_config",
     "report_workflows",
+    "rules",
     "workflow_files",
 ]

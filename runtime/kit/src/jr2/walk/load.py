@@ -19,7 +19,7 @@ from ..config import Config, ConfigInvalid
 from ..errors import BuildRefused
 from . import problems
 from .modules import PACKAGE, import_config, open_folder
-from .problems import Problem
+from .problems import Problem, Rule
 
 if TYPE_CHECKING:
     from ..machine import BuiltMachine
@@ -115,10 +115,10 @@ def load_workflows(
             continue
         before(path.relative_to(folder).as_posix())
         loaded = _load_workflow(path, folder)
-        if isinstance(loaded, Problem):
-            wrong.append(loaded)
-        else:
+        if isinstance(loaded, LoadedWorkflow):
             workflows.append(loaded)
+        else:
+            wrong += loaded
     return LoadedWorkflows(workflows=tuple(workflows), problems=tuple(wrong))
 
 
@@ -149,13 +149,13 @@ def _dangling(path: Path, folder: Path) -> Problem:
     )
 
 
-def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | Problem:
+def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
     from ..machine import BuiltMachine
 
     name = path.stem
     file = path.relative_to(folder).as_posix()
     if not _WORKFLOW_NAME.fullmatch(name):
-        return problems.error(
+        return _failed(
             f"{file} cannot name a Workflow: a name has letters, digits, `_` and `-`, and starts "
             "with a letter or a digit — rename the file, or start its name with `_` when it is no "
             "Workflow"
@@ -164,32 +164,40 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | Problem:
     spec = importlib.util.find_spec(module_name)
     if spec is None or spec.origin != str(path):
         found = Path(spec.origin) if spec is not None and spec.origin else path.with_suffix("")
-        return problems.error(
+        return _failed(
             f'workflow "{name}": Python imports {found.relative_to(folder).as_posix()} in the '
             f"place of {file} — rename one of the two"
         )
     try:
         module = importlib.import_module(module_name)
     except BuildRefused as error:
-        return Problem(prefix="refusing: ", message=f'workflow "{name}": {error}')
+        return [
+            Problem(prefix="refusing: ", message=f'workflow "{name}": {problem}')
+            for problem in error.problems
+        ]
     except (Exception, SystemExit) as error:
-        return problems.error(
-            f'workflow "{name}": {file} did not load — {problems.fault(error, folder)}'
-        )
+        return _failed(f'workflow "{name}": {file} did not load — {problems.fault(error, folder)}')
     machine = getattr(module, "machine", _MISSING)
     if machine is _MISSING:
-        return problems.error(
+        return _failed(
             f'workflow "{name}": {file} has no "machine" (use `machine = Machine(…).build()`; start '
             "the file's name with `_` when it is no Workflow)"
         )
     if not isinstance(machine, BuiltMachine):
-        return Problem(
-            rule="door",
-            prefix="refusing: ",
-            message=(
+        return _refused(
+            "door",
+            (
                 f'workflow "{name}": `machine` is {problems.what(machine)}, but Machine(…).build() did not '
                 "make it, so no door reads its input: a run starts with any input, and the Console "
                 "start form is only a field for JSON — export what .build() returns (ADR-0033)"
             ),
         )
     return LoadedWorkflow(name=name, file=file, machine=machine)
+
+
+def _failed(message: str) -> list[Problem]:
+    return [problems.error(message)]
+
+
+def _refused(rule: Rule, message: str) -> list[Problem]:
+    return [Problem(prefix="refusing: ", message=message, rule=rule)]

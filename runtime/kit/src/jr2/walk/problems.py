@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 from .. import masking, names
 from .modules import own_relative
 
-Rule = Literal["loads", "door", "open", "size", "effect", "image"]
+Rule = Literal["loads", "door", "open", "size", "place", "effect", "push", "image"]
 RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 """The kinds of problems, in the order in which `jr2 check` says them."""
 

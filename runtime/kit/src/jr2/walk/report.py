@@ -13,10 +13,12 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from .. import charts, names
-from . import problems
+from ..config import Config
+from . import carries, problems, rules
 from .load import LoadedWorkflow, load_config, load_workflows
 from .modules import forget_own
 from .reports import ConfigReport, LoadingReport, WalkedWorkflow, WorkflowsReport
+from .rules import Declared
 
 
 def report_config(folder: Path, values: Mapping[str, str] | None = None) -> ConfigReport:
@@ -43,15 +45,23 @@ def report_config(folder: Path, values: Mapping[str, str] | None = None) -> Conf
 
 
 def report_workflows(
-    folder: Path, before: Callable[[str], None] = lambda file: None
+    folder: Path,
+    declared: Declared = Declared(),  # noqa: B008 - it does not change
+    before: Callable[[str], None] = lambda file: None,
 ) -> WorkflowsReport:
-    """Load the Workflows and say them as plain data; the arguments are those of `load_workflows`."""
+    """Load the Workflows, judge them, and say them as plain data.
+
+    Args:
+        folder: the absolute path of the Instance folder.
+        declared: what its config says.
+        before: as `load_workflows` takes it.
+    """
     found = load_workflows(folder, before)
     workflows: list[WalkedWorkflow] = []
     wrong = list(found.problems)
     for workflow in found.workflows:
         try:
-            workflows.append(describe(workflow))
+            workflows.append(describe(workflow, declared))
         except Exception as error:
             wrong.append(
                 problems.error(
@@ -59,10 +69,11 @@ def report_workflows(
                     f"described — {problems.fault(error, folder)}"
                 )
             )
+    wrong += rules.problems(found.workflows, declared)
     return WorkflowsReport(workflows=workflows, problems=wrong)
 
 
-def describe(workflow: LoadedWorkflow) -> WalkedWorkflow:
+def describe(workflow: LoadedWorkflow, declared: Declared) -> WalkedWorkflow:
     """Return what the walk says of a Workflow."""
     machine = workflow.machine
     return WalkedWorkflow(
@@ -73,6 +84,8 @@ def describe(workflow: LoadedWorkflow) -> WalkedWorkflow:
         shape=machine.shape(),
         document=machine.document(),
         drawing=charts.draw(machine.chart),
+        parts=carries.parts(machine, declared.resources),
+        warnings=rules.warnings(workflow),
     )
 
 
@@ -94,12 +107,17 @@ def main(arguments: Sequence[str], channel: int) -> int:
     if config.problem is not None:
         config = ConfigReport(problem=problems.silent(config.problem, values))
     _write(channel, config)
+    declared = Declared()
+    if config.config is not None:
+        declared = Declared.of(Config.model_validate(config.config))
     for name in variables:
         os.environ.pop(name, None)
     forget_own(Path(folder))
     if extent == "all":
         found = report_workflows(
-            Path(folder), lambda file: _write(channel, LoadingReport(loading=file))
+            Path(folder),
+            declared,
+            lambda file: _write(channel, LoadingReport(loading=file)),
         )
         silent = [problems.silent(problem, values) for problem in found.problems]
         _write(channel, WorkflowsReport(workflows=found.workflows, problems=silent))

@@ -5,9 +5,121 @@ Source: spec/authoring.md §5, design §5.1.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, JsonValue
 
 from .problems import Problem, Shape
+
+
+class WalkedAgent(Shape):
+    """An Agent that a Machine carries.
+
+    Args:
+        slot: its name.
+        model: `<provider>/<model>`; `None` while it is Open.
+        workspace: what it may do in one.
+    """
+
+    slot: str
+    model: str | None
+    workspace: Literal["write", "read", "none"]
+
+
+class WalkedEffect(Shape):
+    """An Effect that a Machine carries.
+
+    Args:
+        slot: its name.
+        kind: what it does.
+        place: where it runs.
+        secret: the secret of the config that it uses; `None` without one, or while it is Open.
+    """
+
+    slot: str
+    kind: Literal["command", "http", "push", "dispatch"]
+    place: Literal["harness", "sandbox-effector", "instance-effector", "orchestrator"]
+    secret: str | None
+
+
+class WalkedRepo(Shape):
+    """A Repo that a Machine binds.
+
+    Args:
+        url: the first spelling that the walk met.
+        identity: host and path (`jr2.repo_identity`).
+        key: its name in Kubernetes.
+        way: how its url reaches it.
+    """
+
+    url: str
+    identity: str
+    key: str
+    way: Literal["https", "http", "ssh", "git", "file"]
+
+
+class WalkedPush(Shape):
+    """A bound Repo Slot that an Effect pushes.
+
+    Args:
+        slot: the Repo Slot.
+        url: the url that it is bound to.
+    """
+
+    slot: str
+    url: str
+
+
+class WalkedSandbox(Shape):
+    """A `workspace()` on the walk.
+
+    Args:
+        path: the actor slots that lead to it.
+        route: the states that invoke the Machines on the way.
+        image: a `file:` URL or a registry ref; `None`: the Instance's own.
+        user: the image of its User Container.
+        effector: it has an Effector.
+        memory: of its Size, as it was written.
+        cpu: of its Size, as it was written.
+        pushes: what is pushed from it, as far as it is bound.
+    """
+
+    path: list[str]
+    route: list[str]
+    image: str | None
+    user: str | None
+    effector: bool
+    memory: str
+    cpu: str
+    pushes: list[WalkedPush] = Field(default_factory=list)
+
+
+class WalkedParts(Shape):
+    """What a Machine and those that it composes carry, each thing once.
+
+    Args:
+        agents: by slot and definition.
+        effects: by slot and definition.
+        repos: the bound ones, by identity.
+        sandboxes: each `workspace()`.
+        images: the Sandbox Images that a `workspace()` names.
+        default_image: a `workspace()` names none.
+        users: the images of User Containers.
+        effector_images: the images that a `workspace()` names for its Effector.
+        menu_only: an Agent runs on the Instance Harness.
+        instance_effector: an Effect runs in the Instance Effector.
+    """
+
+    agents: list[WalkedAgent] = Field(default_factory=list)
+    effects: list[WalkedEffect] = Field(default_factory=list)
+    repos: list[WalkedRepo] = Field(default_factory=list)
+    sandboxes: list[WalkedSandbox] = Field(default_factory=list)
+    images: list[str] = Field(default_factory=list)
+    default_image: bool = False
+    users: list[str] = Field(default_factory=list)
+    effector_images: list[str] = Field(default_factory=list)
+    menu_only: bool = False
+    instance_effector: bool = False
 
 
 class WalkedWorkflow(Shape):
@@ -21,10 +133,8 @@ class WalkedWorkflow(Shape):
         shape: the Machine's shape digest, 12 hex digits.
         document: the Machine's structure.
         drawing: its Chart, as `jr2 chart` writes it.
-        agents: the Agents that the Machine carries.
-        effects: the Effects that the Machine carries.
-        composes_sandbox: the Machine makes a Sandbox.
-        menu_only_agents: an Agent of the Machine has no workspace.
+        parts: what the Machine carries.
+        warnings: what is legal in it and still not what was meant.
     """
 
     name: str
@@ -34,10 +144,8 @@ class WalkedWorkflow(Shape):
     shape: str
     document: dict[str, JsonValue]
     drawing: str
-    agents: list[JsonValue] = Field(default_factory=list)
-    effects: list[JsonValue] = Field(default_factory=list)
-    composes_sandbox: bool = False
-    menu_only_agents: bool = False
+    parts: WalkedParts = Field(default_factory=WalkedParts)
+    warnings: list[str] = Field(default_factory=list)
 
 
 class ConfigReport(Shape):
