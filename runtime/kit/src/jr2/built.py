@@ -201,7 +201,7 @@ class BuiltMachine(Generic[D, C, O]):
         if not isinstance(value, self.door):
             raise TypeError(f"returned {type(value).__name__}, not {self.door.__name__}")
         # Read as it is for a run: a model that was made without validation goes no further.
-        plain = value.model_dump(mode="json", by_alias=True)
+        plain = value.model_dump(mode="json", by_alias=True, warnings=False)
         try:
             return Start(door=accepted.parse(self.door, plain), run_id="")
         except accepted.Unfit as unfit:

@@ -282,14 +282,14 @@ class Macrostep:
                 broke(f"the {action.kind} of {self._where(origin)}", error)
 
     def _emit(self, result: Any) -> None:
-        for message in result if isinstance(result, tuple) else (result,):
+        for message in result if type(result) is tuple else (result,):
             if not isinstance(message, Message):
                 raise WrongType(f"returned {type(message).__name__}, not a Message")
             kind, payload = message_wire(message)
             self.outbox.emits.append(Emit(type=kind, payload=payload))
 
     def _raise(self, result: Any) -> None:
-        for event in result if isinstance(result, tuple) else (result,):
+        for event in result if type(result) is tuple else (result,):
             if isinstance(event, Event):
                 self.internal.append((event_name(type(event)), event))
             elif isinstance(event, Raised):
