@@ -145,7 +145,7 @@ def test_the_fault_of_an_eventless_transition_says_so() -> None:
 def test_the_root_is_named_as_the_root() -> None:
     m = Machine("fails", context=Ctx, start=lambda _: Ctx())
     m.state("one", initial=True).gate()
-    m.on(Go, assign=lambda c, e: c.wrote(1 // 0))
+    m.on(Go, assign=lambda c, e: c.wrote(str(1 // 0)))
 
     assert str(Run(m.build()).gate("one", "go").view.fault).startswith(
         'the assign of the root on "go" raised ZeroDivisionError'
