@@ -223,7 +223,7 @@ class KitRefs:
         operator: the ref of the operator's image.
         harness: the ref of the Harness image; `None` where there is none.
         line: what is said about them.
-        imported: whether they are imported into the nodes instead of pulled.
+        imported: whether `jr2 up` delivers them itself.
     """
 
     orchestrator: str
@@ -253,17 +253,58 @@ def released_images(kit_version: str, kit_registry: str | None) -> KitRefs:
     )
 
 
-def checkout_refs(place: Place, *, orchestrator: str, operator: str, checkout: str) -> KitRefs:
-    """Return the images of a checkout, which `jr2 up` delivers itself."""
+def push_home(place: Place, registry: str | None) -> str | None:
+    """Return the registry that images are pushed to; `None` where nodes get them by an import.
+
+    Args:
+        place: where.
+        registry: `registry` of the config.
+    """
+    if place.context == names.LOCAL_CONTEXT or place.context.startswith(names.KIND_PREFIX):
+        return None
+    return None if registry is None else registry.rstrip("/")
+
+
+def checkout_refs(
+    place: Place, *, orchestrator: str, operator: str, checkout: str, home: str | None = None
+) -> KitRefs:
+    """Return the images of a checkout, which `jr2 up` delivers itself.
+
+    Args:
+        place: where.
+        orchestrator: the name of the Orchestrator's image in the checkout.
+        operator: the name of the operator's.
+        checkout: the folder.
+        home: the registry that they are pushed to; `None` imports them.
+    """
+    way = f"imported into the nodes of {place.context}" if home is None else f"pushed to {home}"
+
+    def named(ref: str) -> str:
+        return ref if home is None else f"{home}/{ref.rpartition('/')[2]}"
+
     return KitRefs(
-        orchestrator=orchestrator,
-        operator=operator,
+        orchestrator=named(orchestrator),
+        operator=named(operator),
         harness=None,
-        line=(
-            f"images: checkout kit — the operator and Orchestrator of {checkout}, imported into "
-            f"the nodes of {place.context}"
-        ),
+        line=f"images: checkout kit — the operator and Orchestrator of {checkout}, {way}",
         imported=True,
+    )
+
+
+def check_pushed_platforms(needed: Sequence[str], built: str) -> Jr2Error | None:
+    """Return why the images of a checkout do not run on the nodes, or `None`.
+
+    Args:
+        needed: the platforms of the nodes, or those that the config names.
+        built: the platform of this machine, for which the checkout builds.
+    """
+    other = [item for item in needed if item != built]
+    if not other:
+        return None
+    return StepFailed(
+        f"the Kit images of this checkout are built for {built} alone, and this cluster needs "
+        f"{', '.join(other)} — use a released version of jr2, or set `platforms` in "
+        f'{names.CONFIG_FILE} to ["{built}"] when every pod of jr2 runs on such nodes'
     )
 
 
@@ -306,10 +347,18 @@ def check_delivery(
             f"context {place.context} is not a kind cluster and no `registry` is configured — set "
             f"`registry` in {names.CONFIG_FILE} (from env) so the image can be pushed (ADR-0019)"
         )
-    return StepFailed(
-        "the Kit images of a checkout are delivered to the local cluster of this machine "
-        f"(`jr2 cluster create`) and to kind clusters only, not to context {place.context}"
-    )
+    # Here, since it loads an HTTP client, and this module is loaded while nothing is asked yet.
+    from . import oci
+
+    try:
+        oci.parse_reference(f"{registry.rstrip('/')}/{names.IMAGE_OPERATOR}:1")
+    except StepFailed:
+        # Its value is not shown: somebody may have put a password in it.
+        return StepFailed(
+            f"`registry` in {names.CONFIG_FILE} is no registry with a path, such as "
+            "registry.example/team — no scheme, no user and no tag, in lower case"
+        )
+    return None
 
 
 def not_built(ref: str, checkout: str) -> StepFailed:

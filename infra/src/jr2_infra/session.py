@@ -35,10 +35,11 @@ from .facts.images import ImageFacts, read_images
 from .facts.instance import InstanceFacts
 from .graph import PUBLISH
 from .images import delivery
-from .images.checkout import checkout_images
+from .images.checkout import built_platform, checkout_images
 from .images.delivery import Delivery
 from .images.delivery.kind import KindCluster
 from .images.delivery.local import LocalNode
+from .images.delivery.registry import Pushed
 from .leases import Leases, held_leases
 from .objects import Wants
 from .plan import ConvergePlan, make_plan
@@ -263,6 +264,8 @@ class Session:
             kind={"kind": self._tooling.kind, "docker": self._tooling.docker},
             registry=config.registry,
         )
+        if problem is None and rules.push_home(self._place, config.registry) is not None:
+            problem = rules.check_pushed_platforms(found.platforms, built_platform())
         if refs.imported and problem is not None:
             raise problem
         self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
@@ -282,6 +285,7 @@ class Session:
             orchestrator=own.orchestrator,
             operator=own.operator,
             checkout=str(checkout),
+            home=rules.push_home(self._place, self._instance.config.registry),
         )
 
     def _node_images(self, refs: KitRefs) -> tuple[ImageFacts, ...]:
@@ -297,6 +301,9 @@ class Session:
     def _delivery(self) -> Delivery | None:
         """Return how images reach the nodes; `_deliverable` refused what has no way."""
         tooling, context = self._tooling, self._place.context
+        home = rules.push_home(self._place, self._instance.config.registry)
+        if home is not None:
+            return Pushed(home)
         if context.startswith(names.KIND_PREFIX):
             if tooling.kind is None or tooling.docker is None:
                 return None

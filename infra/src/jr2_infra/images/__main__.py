@@ -28,7 +28,6 @@ from .build.debian import sets, sources_list
 from .build.debian.archive import Archive
 from .build.image import Builder
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _KEPT_SECONDS = 30 * 86_400
 """How long a Debian package is kept that no build asks for."""
 
@@ -100,7 +99,7 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
         return
     _require_machine()
     folder = checkout.cache_folder()
-    architecture = _ARCHITECTURES[platform.machine()]
+    architecture = checkout.ARCHITECTURES[platform.machine()]
     with store.locked(folder, lambda: _say("another build of Kit images is running; waiting")):
         mirror = os.environ.get(sources_list.MIRROR_VARIABLE)
         sources = sources_list.for_suite(Path("/etc/apt"), sets.SUITE, mirror=mirror)
@@ -159,7 +158,7 @@ def _build_one(builder: Builder, image: recipe.KitImage) -> None:
 
 def _require_machine() -> None:
     needs = "Kit images are built as root on Debian or Ubuntu, from Debian packages"
-    if platform.machine() not in _ARCHITECTURES:
+    if platform.machine() not in checkout.ARCHITECTURES:
         raise Refusal(f"Kit images are built for amd64 and arm64, not for {platform.machine()}")
     if shutil.which("apt-get") is None:
         raise Refusal(

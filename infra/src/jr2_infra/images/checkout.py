@@ -10,15 +10,20 @@ Source: design §6.1, spec/converge.md §7.1–7.2.
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from jr2 import names
 from jr2.tree_hash import Entry, tree_hash
 
 from .build import content, oci, recipe
 from .build.debian import lists
+
+ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What OCI calls the processors that Kit images are built for."""
 
 _BUILD = Path(__file__).parent / "build"
 
@@ -46,6 +51,12 @@ def checkout_images(checkout: Path) -> KitImages:
         operator=image_ref(checkout, recipe.OPERATOR),
         harness=image_ref(checkout, recipe.HARNESS),
     )
+
+
+def built_platform() -> str:
+    """Return the platform that the Kit images of a checkout are built for: this machine's."""
+    machine = platform.machine()
+    return f"linux/{ARCHITECTURES.get(machine, machine)}"
 
 
 def image_ref(checkout: Path, image: recipe.KitImage) -> str:

@@ -57,7 +57,8 @@ def refused(
         looked_in: which credentials were used, or where none were found.
     """
     codes, words = _read_body(body)
-    for secret in secrets:
+    # The longest first: one may hold another.
+    for secret in sorted(secrets, key=len, reverse=True):
         words = words.replace(secret, "…")
     said = f": {words}" if words else ""
     text = f"{registry} refuses the {action} ({registry}/{repository}): {status} {reason}{said}"

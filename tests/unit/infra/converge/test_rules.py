@@ -176,11 +176,12 @@ def deliver(
     local: str | None = None,
     kind: str | None = None,
     docker: str | None = None,
+    registry: str | None = None,
 ) -> Jr2Error | None:
     place = Place(instance="demo", context=context, namespace="demo")
     programs = {"kind": kind, "docker": docker}
     return rules.check_delivery(
-        place, server=server, local_server=local, kind=programs, registry=None
+        place, server=server, local_server=local, kind=programs, registry=registry
     )
 
 
@@ -202,6 +203,55 @@ def test_images_are_delivered_to_clusters_of_this_machine_only() -> None:
     assert printed(deliver("production", local="https://a")) == (
         "error: context production is not a kind cluster and no `registry` is configured — set "
         "`registry` in jr2_config.py (from env) so the image can be pushed (ADR-0019)"
+    )
+
+
+def test_any_other_cluster_gets_its_images_from_the_registry_of_the_config() -> None:
+    place = Place(instance="demo", context="production", namespace="demo")
+    home = rules.push_home(place, "registry.example/team/")
+
+    refs = rules.checkout_refs(
+        place,
+        orchestrator="jr2.local/jr2-o:1",
+        operator="jr2.local/jr2-p:2",
+        checkout="/src",
+        home=home,
+    )
+
+    assert deliver("production", registry="registry.example/team/") is None
+    assert (refs.orchestrator, refs.operator) == (
+        "registry.example/team/jr2-o:1",
+        "registry.example/team/jr2-p:2",
+    )
+    assert refs.imported
+    assert refs.line == (
+        "images: checkout kit — the operator and Orchestrator of /src, pushed to "
+        "registry.example/team"
+    )
+    # Design §7: these get their images by an import, whatever the config says.
+    for context in ("jr2-local", "kind-jr2"):
+        local = Place(instance="demo", context=context, namespace="demo")
+        assert rules.push_home(local, "registry.example") is None
+    assert rules.push_home(place, None) is None
+
+
+@pytest.mark.parametrize(
+    "registry",
+    ["https://ann:CANARY@registry.example", "registry.example/Team", "a.example/x:1", "", "/"],
+)
+def test_a_registry_that_is_none_is_said_without_its_value(registry: str) -> None:
+    assert printed(deliver("production", registry=registry)) == (
+        "error: `registry` in jr2_config.py is no registry with a path, such as "
+        "registry.example/team — no scheme, no user and no tag, in lower case"
+    )
+
+
+def test_images_of_a_checkout_are_for_one_platform() -> None:
+    assert rules.check_pushed_platforms(("linux/amd64",), "linux/amd64") is None
+    assert printed(rules.check_pushed_platforms(("linux/amd64", "linux/arm64"), "linux/amd64")) == (
+        "error: the Kit images of this checkout are built for linux/amd64 alone, and this cluster "
+        "needs linux/arm64 — use a released version of jr2, or set `platforms` in "
+        'jr2_config.py to ["linux/amd64"] when every pod of jr2 runs on such nodes'
     )
 
 

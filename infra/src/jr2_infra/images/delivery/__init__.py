@@ -1,7 +1,8 @@
 """Bring a Kit image of a checkout to where the nodes of a cluster have it.
 
-How that is done depends on the cluster: an import into the one node of the local cluster, or
-`kind load` into the nodes of a kind cluster. The rules are the same for each way. An image is
+How that is done depends on the cluster: an import into the one node of the local cluster,
+`kind load` into the nodes of a kind cluster, or a push to the registry from which the nodes of any
+other cluster pull. The rules are the same for each way. An image is
 there when every place holds the name with the digest of the archive. A name is never brought over
 another image of that name: the tag is a hash of the content, so two digests under one tag mean
 that one of them is not what its name says. After a load every place is asked again.
@@ -61,13 +62,15 @@ def delivery_from(settings: Mapping[str, str]) -> Delivery | None:
     """
     from .kind import KindCluster
     from .local import LocalNode
+    from .registry import Pushed
 
     if SETTING not in settings:
         return None
     said: dict[str, str] = json.loads(settings[SETTING])
-    ways: Mapping[str, type[KindCluster] | type[LocalNode]] = {
+    ways: Mapping[str, type[KindCluster] | type[LocalNode] | type[Pushed]] = {
         KindCluster.WAY: KindCluster,
         LocalNode.WAY: LocalNode,
+        Pushed.WAY: Pushed,
     }
     return ways[said.pop("way")].from_settings(said)
 
