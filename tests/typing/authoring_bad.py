@@ -80,7 +80,7 @@ review.on(RequestChanges, go=done)  # refused
 review.after(7, to=done)  # refused
 review.after(timedelta(days=7), to=done, guard=lambda c: c.nots is None)  # refused
 review.gate(meta=lambda c: {"ticket": c.tikcet})  # refused
-review.always(guard=lambda c: True)  # refused
+review.always(to=done, guard=lambda c: c.nots is None)  # refused
 done.on(RequestChanges, to=review)  # refused
 m.reveiw()  # refused
 
