@@ -162,6 +162,14 @@ def test_a_body_of_wrong_parts_is_refused(told: dict[str, Any], text: str) -> No
     assert str(refused.value) == f'machine "ticket": {text}'
 
 
+def test_a_user_container_may_be_its_image_alone(make: MakeBody, wrap: Wrap) -> None:
+    parts = wrap(make(), user="ghcr.io/you/dev:1").sandbox
+
+    assert parts is not None
+    assert parts.user == UserContainer("ghcr.io/you/dev:1")
+    assert parts.user_size == {}
+
+
 def test_an_image_folder_is_a_url_beside_the_module() -> None:
     assert context("/instance/workflows/w.py", "image") == "file:///instance/workflows/image"
     assert context("/instance/workflows/w.py", "../images/x y") == "file:///instance/images/x%20y"

@@ -39,11 +39,6 @@ class AgentDefinition:
     """`None`: the provider's own default."""
 
     @property
-    def provider(self) -> str | None:
-        """The provider of the model; `None` while the model is Open."""
-        return self.model.split("/", 1)[0] if isinstance(self.model, str) else None
-
-    @property
     def menu_only(self) -> bool:
         """Whether every Turn of it runs on the Instance Harness, for it works in no Workspace."""
         return self.workspace == "none"
