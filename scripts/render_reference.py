@@ -261,7 +261,9 @@ def _text(docstring: str | None) -> str:
             made += ["", f"{heading[1]}:", "", *_items(block)]
             place = end
         elif line.endswith(":") and block:
-            made += [line, "", "```python", *block.splitlines(), "```", ""]
+            # The page is formatted as Markdown is, code and all.
+            code = block.replace("'''", '"""')
+            made += [line, "", "```python", *code.splitlines(), "```", ""]
             place = end
         else:
             made.append(line)

@@ -15,7 +15,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS = ("runtime/kit", "runtime/services", "runtime/machines", "infra", "cli")
-PART_OF = {"pydantic": "jr2", "pydantic-core": "pydantic", "starlette": "fastapi"}
+PART_OF = {
+    "pydantic": "jr2",
+    "pydantic-core": "pydantic",
+    "starlette": "fastapi",
+    # The types of pydantic's own interface; the Kit imports it for type checkers alone.
+    "typing-extensions": "pydantic",
+}
 """What another distribution shows in its own interface, and so brings at the version that fits."""
 BROUGHT_BY = importlib.metadata.packages_distributions()
 
