@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from datetime import timedelta
@@ -13,10 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jr2 import charts
+from jr2.chart import Invocation
 from jr2.charts import statements
 from tests.charts import after, chart, has_sha, runs, ticket, unnamed, waits
 
 ROOT = Path(__file__).parents[4]
+
+
+def fault_of_a_turn() -> Invocation:
+    return dataclasses.replace(runs("t", "a", "turn"), failed="agent.fault")
 
 
 def drawn(tree: dict[str, Any], **children: Any) -> list[str]:
@@ -70,6 +76,10 @@ def test_the_whole_text_of_a_small_machine() -> None:
         (
             {"on": [("error.task.a.t", ["b"], None)], "runs": [runs("t", "a")]},
             "a --> b : t failed",
+        ),
+        (
+            {"on": [("agent.fault", ["b"], None)], "runs": [fault_of_a_turn()]},
+            "a --> b : agent.fault",
         ),
         ({"runs": [runs("t", "a")]}, "a : runs t"),
         ({"runs": [runs("t", "a", "effect")]}, "a : Effect t"),

@@ -215,7 +215,8 @@ class _Machine:
                 delay = timer.delay
                 return f"after {'(computed)' if callable(delay) else labels.duration(delay)}"
         for invocation in node.invocations:
-            if event in (invocation.done, invocation.failed):
+            # The fault of a Turn is an event of its own, with a name that an author knows.
+            if event in (invocation.done, invocation.failed) and invocation.kind != "turn":
                 machine = self._invoked(invocation)
                 what = machine.id if machine is not None else invocation.slot
                 return f"{what} {'done' if event == invocation.done else 'failed'}"
