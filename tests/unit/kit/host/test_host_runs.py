@@ -228,3 +228,33 @@ def test_all_problems_of_an_assembly_are_listed(assembly: Assembly, start: Any) 
     assert problems[2] == 'workflow "bad": machine "bad": has no states'
     assert problems[3].startswith('workflow "plain": `machine` is an object of type int, but')
     assert problems[4].startswith('workflow "raises": workflows/raises.py did not load — Zero')
+
+
+CARRIES = """
+from jr2 import *
+
+
+class Submit(AgentEvent):
+    pass
+
+
+m = Machine("m")
+coder = m.agent("coder", model=OPEN, instructions="x", workspace="none")
+m.effect("notify", Http(url="https://h/x", secret="OTHER"))
+m.effect("other", Http(url="https://h/x", secret="TOKEN"))
+s, d = m.state("s", initial=True), m.final("d")
+s.turn(coder, lambda c: Turn(prompt="x")).on(Submit, to=d).on(AgentFault, to=d)
+machine = m.build()
+"""
+
+
+def test_what_a_machine_carries_is_judged_as_on_the_host(assembly: Assembly, start: Any) -> None:
+    assembly.config(
+        'from jr2 import Secret\nconfig = Config(name="demo", secrets=[Secret("TOKEN")])'
+    )
+    assembly.workflow("w", CARRIES)
+
+    is_open, undeclared = load_problems(start)
+
+    assert is_open.startswith('workflow "w" leaves Agent "coder" open — bind it where the Machine')
+    assert undeclared.startswith('workflow "w": Effect "notify" names the secret "OTHER", which')
