@@ -249,8 +249,9 @@ def _free_port() -> int:
         return port
 
 
-@pytest.fixture
-def pod() -> Iterator[Pod]:
+@contextlib.contextmanager
+def opened() -> Iterator[Pod]:
+    """A pod without its programs; no token is in its logs afterwards."""
     # A Unix socket's path has at most 107 bytes, so not below pytest's own folder.
     folder = Path(tempfile.mkdtemp(prefix="jr2-chaos-"))
     made = Pod(folder)
@@ -262,3 +263,18 @@ def pod() -> Iterator[Pod]:
         shutil.rmtree(folder, ignore_errors=True)
     assert made.instance_token not in logs
     assert made.publish_token not in logs
+
+
+@pytest.fixture
+def pod() -> Iterator[Pod]:
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served_pod() -> Iterator[Pod]:
+    """A pod whose programs run, for all tests of a module."""
+    with opened() as made:
+        made.start_worker()
+        made.start_orchestrator()
+        yield made

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,7 +29,7 @@ BANDS = {
     "POST /runs/{run}/events": "instance",
     "POST /runs/{run}/gates/{gate}/events": "instance",
     "GET /assemblies": "instance",
-    "PUT /assemblies/{hash_}": "publisher",
+    "PUT /assemblies/{hash}": "publisher",
 }
 """The band of each route; a route that the app serves and this table does not name fails."""
 
@@ -67,7 +65,7 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
     bench.feeds.close_all()  # a feed that opens ends with its first frame
     for route, band in BANDS.items():
         method, path = route.split()
-        path = path.format(name="gate", run=run, gate="review", hash_=HASH)
+        path = path.format(name="gate", run=run, gate="review", hash=HASH)
         answer = await bench.client.request(
             method,
             path,
@@ -96,14 +94,6 @@ async def served(bench: Any) -> set[tuple[str, str]]:
 
 async def test_the_table_of_bands_names_every_route_and_no_other(bench: Any) -> None:
     assert {tuple(route.split()) for route in BANDS} == await served(bench)
-
-
-async def test_the_page_of_the_api_names_every_route_and_no_other(bench: Any) -> None:
-    page = Path(__file__).parents[3] / "docs" / "http-api.md"
-    stated = re.findall(r"`(GET|POST|PUT) (/[^`?]*)", page.read_text())
-    bare = {(method, re.sub(r"\{[^}]*\}", "{}", path)) for method, path in await served(bench)}
-
-    assert {(m, re.sub(r"\{[^}]*\}", "{}", path)) for m, path in stated} == bare
 
 
 @pytest.mark.parametrize(
@@ -303,5 +293,5 @@ async def test_cancel_ends_a_live_run_and_leaves_every_other_alone(bench: Any) -
 
 async def test_openapi_is_served(bench: Any) -> None:
     paths = (await bench.client.get("/openapi.json")).json()["paths"]
-    assert "/assemblies/{hash_}" in paths
+    assert "/assemblies/{hash}" in paths
     assert "/runs/{run}/gates/{gate}/events" in paths

@@ -31,6 +31,24 @@ class Wire(BaseModel):
     )
 
 
+class ErrorBody(Wire):
+    """Every answer that is an error."""
+
+    error: str
+
+
+class Taken(Wire):
+    """A write that was taken."""
+
+    ok: Literal[True] = True
+
+
+class Ready(Wire):
+    """`GET /readyz`."""
+
+    ready: Literal[True] = True
+
+
 class Health(Wire):
     """`GET /healthz`: what is deployed."""
 

@@ -5,10 +5,14 @@ Source: spec/runtime.md §1.4.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 from fastapi import FastAPI
 
 from jr2 import names
 
+from .described import BANDS, ERRORS, INTRODUCTION
 from .errors import install
 from .guard import Guard, known_hosts
 from .instance_band import instance_band
@@ -20,8 +24,10 @@ from .services import Services
 def build_app(services: Services) -> FastAPI:
     """Return the app; its OpenAPI document is at `/openapi.json`."""
     app = FastAPI(
-        title="jr2 Orchestrator",
+        title="The HTTP API",
         version=names.KIT_VERSION,
+        description=INTRODUCTION,
+        openapi_tags=[{"name": band, "description": text} for band, text in BANDS.items()],
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -30,4 +36,29 @@ def build_app(services: Services) -> FastAPI:
     for band in (open_band, instance_band, publish_band):
         app.include_router(band(services))
     app.add_middleware(Guard, known=known_hosts(services.namespace))
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = plain()
+        schemes = {band: {"type": "http", "scheme": "bearer"} for band in BANDS if band != "open"}
+        components = document.setdefault("components", {})
+        components["securitySchemes"] = schemes
+        for model in ERRORS.values():
+            components["schemas"][model.__name__] = model.model_json_schema()
+        for methods in document["paths"].values():
+            for route in methods.values():
+                # Our routes answer 422 for their own reasons, and say so themselves.
+                answers = route["responses"]
+                content = answers.get("422", {}).get("content", {}).get("application/json", {})
+                if content.get("schema", {}).get("$ref", "").endswith("HTTPValidationError"):
+                    del answers["422"]
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own pages do it
     return app
+
+
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document without a program behind it: its routes are never asked."""
+    nothing = SimpleNamespace(namespace=None)
+    return build_app(cast("Services", nothing)).openapi()

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from fastapi import Request
 
@@ -86,11 +86,16 @@ def principal(header: str | None, values: Values) -> Principal | None:
     return "sandbox" if signed.sandbox_of(values.signing_key, token) else None
 
 
-def require(wanted: Principal, values: Values) -> Callable[[Request], None]:
+class _Holds(Protocol):
+    @property
+    def values(self) -> Values: ...
+
+
+def require(wanted: Principal, services: _Holds) -> Callable[[Request], None]:
     """Return the check of a band that opens to one principal."""
 
     def check(request: Request) -> None:
-        who = principal(request.headers.get("authorization"), values)
+        who = principal(request.headers.get("authorization"), services.values)
         if who is None:
             raise ApiError(401, "unauthorized")
         if who != wanted:

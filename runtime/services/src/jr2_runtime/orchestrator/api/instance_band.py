@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from jr2 import host_wire, names
-from jr2.wire import Assemblies, HeldAssembly, Resolved, RunStarted
+from jr2.wire import Assemblies, HeldAssembly, Resolved, RunStarted, RunStatus, Taken
 
 from ..engine import shown, told
 from ..feeds import Topic
@@ -21,10 +21,11 @@ from ..store import assemblies as assembly_rows
 from ..store import runs as run_rows
 from .auth import require
 from .bodies import as_object, read_body
+from .described import FEED, described, header, json_body
 from .errors import ApiError, answer, shape
 from .once import answer_once, read_once
 from .services import Services
-from .stream import Opening
+from .stream import EventStream, Opening
 from .watching import watch
 
 SHORTEST_PREFIX: Final = 4
@@ -33,12 +34,30 @@ MOST_RESOLVED: Final = 10
 
 def instance_band(services: Services) -> APIRouter:
     """What the Instance token opens."""
-    router = APIRouter(dependencies=[Depends(require("instance", services.values))])
+    router = APIRouter(dependencies=[Depends(require("instance", services))])
 
     def status(run: Run, *, is_stuck: bool, gates: bool = False) -> dict[str, Any]:
         return shown.dump(shown.status(run, services.registry.hash, gates=gates, is_stuck=is_stuck))
 
-    @router.post("/workflows/{name}/runs", status_code=201, response_model=RunStarted)
+    @router.post(
+        "/workflows/{name}/runs",
+        response_model=RunStarted,
+        **described(
+            "instance",
+            "the run is on the disk",
+            {
+                400: "the input does not fit the door",
+                404: "no such Workflow",
+                413: "the body, or the snapshot of its start, is too large",
+                500: "its start ended the process twice, or gave no answer that can be read; no "
+                "run was made",
+                503: "no Assembly is current, or the worker is away; nothing was started",
+            },
+            code=201,
+            writes=True,
+            body=json_body("The input of the run.", {"type": "object"}),
+        ),
+    )
     async def start(name: str, request: Request) -> Response:
         """Start a run; answers when it is on the disk."""
         body = await read_body(request)
@@ -47,7 +66,11 @@ def instance_band(services: Services) -> APIRouter:
             services.store, once, lambda: services.engine.start(name, as_object(body), once)
         )
 
-    @router.get("/runs")
+    @router.get(
+        "/runs",
+        response_model=list[RunStatus],
+        **described("instance", "the live runs, those of an older Assembly too"),
+    )
     async def runs() -> Response:
         """List the live runs."""
         live, stuck = await services.store.read(
@@ -55,7 +78,15 @@ def instance_band(services: Services) -> APIRouter:
         )
         return answer([status(run, is_stuck=run.id in stuck) for run in live])
 
-    @router.get("/runs/resolve", response_model=Resolved)
+    @router.get(
+        "/runs/resolve",
+        response_model=Resolved,
+        **described(
+            "instance",
+            "up to 10 ids, live or settled, sorted; `truncated` when there are more",
+            {400: "the prefix has fewer than 4 characters"},
+        ),
+    )
     async def resolve(prefix: str = "") -> Response:
         """Find runs by the start of their id."""
         if len(prefix) < SHORTEST_PREFIX:
@@ -71,7 +102,15 @@ def instance_band(services: Services) -> APIRouter:
             )
         )
 
-    @router.get("/runs/{run}")
+    @router.get(
+        "/runs/{run}",
+        response_model=RunStatus,
+        **described(
+            "instance",
+            "the run; `stuck` says why nothing will ever move it",
+            {404: "no such run"},
+        ),
+    )
     async def one(run: str) -> Response:
         """Show a run, live or settled, with its open Gates."""
         found, is_stuck = await services.store.read(
@@ -81,7 +120,16 @@ def instance_band(services: Services) -> APIRouter:
             raise _unknown(run)
         return answer(status(found, is_stuck=is_stuck, gates=True))
 
-    @router.get("/runs/{run}/events")
+    @router.get(
+        "/runs/{run}/events",
+        response_class=EventStream,
+        **described(
+            "instance",
+            "events `status`, `emit` and `closed`; the feed ends when the run settles",
+            {404: "no such run", 503: "too many feeds are open"},
+            media=FEED,
+        ),
+    )
     async def watch_run(run: str) -> Response:
         """Stream the status of a run, first as it is, then whenever it changes."""
 
@@ -93,7 +141,24 @@ def instance_band(services: Services) -> APIRouter:
 
         return await watch(services, Topic("run", run), opening)
 
-    @router.post("/runs/{run}/events")
+    @router.post(
+        "/runs/{run}/events",
+        response_model=Taken,
+        **described(
+            "instance",
+            "it is cancelled, had settled already, or nobody knows it",
+            {400: "another event than `CANCEL`", 413: "the body is too large"},
+            writes=True,
+            body=json_body(
+                "The one event that a run takes.",
+                {
+                    "type": "object",
+                    "required": ["type"],
+                    "properties": {"type": {"const": "CANCEL"}},
+                },
+            ),
+        ),
+    )
     async def control(run: str, request: Request) -> Response:
         """Cancel a run; one that has settled, or that nobody knows, stays as it is."""
         body = await read_body(request)
@@ -106,7 +171,41 @@ def instance_band(services: Services) -> APIRouter:
 
         return await answer_once(services.store, once, act)
 
-    @router.post("/runs/{run}/gates/{gate:path}/events")
+    @router.post(
+        "/runs/{run}/gates/{gate:path}/events",
+        response_model=Taken,
+        **described(
+            "instance",
+            "the step that took the event is on the disk",
+            {
+                400: "the Gate does not accept the event, or its payload does not fit",
+                404: "no such run or open Gate; or the run has settled",
+                409: "the run waits for a publish that this Orchestrator can load, or it moved on "
+                "while the event was on its way",
+                412: f"`{names.HEADER_IF_GATE}` names another entry of the Gate",
+                413: "the body is too large",
+                503: "the worker is away; the event was not taken",
+            },
+            writes=True,
+            headers=[
+                header(
+                    names.HEADER_IF_GATE,
+                    "The `id` that `GET /runs/{run}` gives for the Gate, so that an old answer "
+                    "never reaches a later entry of the same Gate.",
+                    pattern="^[!-~]+$",
+                )
+            ],
+            body=json_body(
+                "The event, with its payload beside its name. A step that fails after it was "
+                "taken is no HTTP error: the run ends with `error`.",
+                {
+                    "type": "object",
+                    "required": ["type"],
+                    "properties": {"type": {"type": "string", "minLength": 1}},
+                },
+            ),
+        ),
+    )
     async def gate_event(
         run: str, gate: Annotated[str, Path(min_length=1)], request: Request
     ) -> Response:
@@ -132,7 +231,15 @@ def instance_band(services: Services) -> APIRouter:
 
         return await answer_once(services.store, once, act)
 
-    @router.get("/assemblies", response_model=Assemblies)
+    @router.get(
+        "/assemblies",
+        response_model=Assemblies,
+        **described(
+            "instance",
+            "also `stuck`, the live runs that nothing will ever move; a map that was not read is "
+            "`null`",
+        ),
+    )
     async def assemblies() -> Response:
         """List the Assemblies that are held, the runs that hold them, and the watched maps."""
         held, by_assembly, stuck = await services.store.read(

@@ -11,14 +11,15 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from jr2 import host_wire, names, signed
-from jr2.wire import Health, WorkflowView
+from jr2.wire import Health, Ready, RunObservation, WorkflowView
 
 from ..engine import Current, shown, told
 from ..feeds import Topic
 from ..store import runs as run_rows
+from .described import FEED, described, header
 from .errors import ApiError, answer, shape
 from .services import Services
-from .stream import Opening
+from .stream import EventStream, Opening
 from .watching import watch
 
 
@@ -26,7 +27,23 @@ def open_band(services: Services) -> APIRouter:
     """Structure and observation: no token, no context, no payload."""
     router = APIRouter()
 
-    @router.get("/healthz", response_model=Health)
+    @router.get(
+        "/healthz",
+        response_model=Health,
+        **described(
+            "open",
+            "the Kit version, and the hash of the current Assembly when there is one",
+            {400: "the nonce is none"},
+            headers=[
+                header(
+                    names.HEADER_NONCE,
+                    "The answer has a `proof`, which signs this text with the key "
+                    f"`{names.KEY_SIGNING_KEY}` of the Secret `{names.INSTANCE_SECRET}`.",
+                    pattern="^[A-Za-z0-9_-]{16,128}$",
+                )
+            ],
+        ),
+    )
     async def healthz(request: Request) -> Response:
         """Say what is deployed, and prove it to whoever sends a nonce."""
         fields: dict[str, Any] = {"ok": True, "version": names.KIT_VERSION}
@@ -41,35 +58,61 @@ def open_band(services: Services) -> APIRouter:
             fields["hash"] = services.registry.hash
         return shape(Health(**fields))
 
-    @router.get("/readyz")
+    @router.get("/readyz", response_model=Ready, **described("open", "while requests are answered"))
     async def readyz() -> Response:
         """Say that requests are answered."""
         return answer({"ready": True})
 
-    @router.get("/workflows", response_model=list[str])
+    @router.get(
+        "/workflows",
+        response_model=list[str],
+        **described("open", "their names; empty before the first publish"),
+    )
     async def workflows() -> Response:
         """List the Workflows of the current Assembly."""
         current = services.registry.current
         return answer([] if current is None else list(current.workflows))
 
-    @router.get("/workflows/{name}", response_model=WorkflowView)
+    @router.get(
+        "/workflows/{name}",
+        response_model=WorkflowView,
+        **described("open", "the JSON Schema of its door", {404: "no such Workflow"}),
+    )
     async def workflow(name: str) -> Response:
         """Show the door of a Workflow."""
         _, found = _current(services, name)
         return shape(WorkflowView(name=found.name, machine_id=found.machine_id, input=found.input))
 
-    @router.get("/workflows/{name}/machine")
+    @router.get(
+        "/workflows/{name}/machine",
+        response_model=dict[str, Any],
+        **described("open", "the Machine document", {404: "no such Workflow"}),
+    )
     async def machine(name: str) -> Response:
         """Show the structure of a Workflow's Machine."""
         return answer(_current(services, name)[1].document)
 
-    @router.get("/workflows/{name}/runs")
+    @router.get(
+        "/workflows/{name}/runs",
+        response_model=list[RunObservation],
+        **described("open", "id, status and active states of each; empty for an unknown name"),
+    )
     async def observed(name: str) -> Response:
         """List the live runs of a Workflow, as anybody may see them."""
         runs = await services.store.read(lambda db: run_rows.live(db, name))
         return answer([shown.dump(shown.observation(run)) for run in runs])
 
-    @router.get("/workflows/{name}/events")
+    @router.get(
+        "/workflows/{name}/events",
+        response_class=EventStream,
+        **described(
+            "open",
+            "events `runs` (all that are live, first), `status`, `emit` (its type alone), `gone` "
+            "and `closed`",
+            {503: "too many feeds are open"},
+            media=FEED,
+        ),
+    )
     async def watch_workflow(name: str) -> Response:
         """Stream the live runs of a Workflow, first all of them, then each change.
 
@@ -82,7 +125,16 @@ def open_band(services: Services) -> APIRouter:
 
         return await watch(services, Topic("workflow", name), opening)
 
-    @router.get("/workflows/{name}/runs/{run}/events")
+    @router.get(
+        "/workflows/{name}/runs/{run}/events",
+        response_class=EventStream,
+        **described(
+            "open",
+            "events `status`, `emit` (its type alone) and `closed`",
+            {404: "no such live run of that Workflow", 503: "too many feeds are open"},
+            media=FEED,
+        ),
+    )
     async def watch_observed(name: str, run: str) -> Response:
         """Stream a live run of a Workflow, as anybody may see it, until it settles."""
 
