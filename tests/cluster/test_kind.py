@@ -1,22 +1,12 @@
-"""The same converge through `kind load`: a recording stand-in for `kind` and `docker`.
-
-The context is called `kind-jr2` and points at the local cluster. What the stand-ins are asked is
-written down; what kind would load into a node is imported into the node of the local cluster, and
-what Docker would run in a node is run beside it. So `jr2 up` really converges, and the arguments
-and their order are those that the real programs would get.
-"""
+"""The same converge through `kind load`, with recording stand-ins for `kind` and `docker`."""
 
 from __future__ import annotations
 
-import json
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from jr2 import names
 from jr2_cli import tools
@@ -24,57 +14,9 @@ from jr2_cli.local_cluster import layout
 from jr2_infra.images.checkout import archive_path, checkout_images
 
 from .conftest import BIN, CHECKOUT, Instance
+from .kind_stand_in import KIND_CONTEXT, NODE, Kind
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
-
-KIND_CONTEXT = "kind-jr2"
-NODE = "jr2-control-plane"
-HEAD = """\
-#!{python}
-import json, os, pathlib, sys
-here = pathlib.Path(__file__).parent
-with (here / "calls").open("a") as file:
-    file.write(json.dumps([pathlib.Path(__file__).name, *sys.argv[1:]]) + "\\n")
-ctr = ["{ctr}", "--address", "{socket}"]
-"""
-KIND = f"""
-if sys.argv[1:] == ["get", "nodes", "--name", "jr2"]:
-    print("{NODE}")
-elif sys.argv[1:3] == ["load", "image-archive"] and sys.argv[4:] == ["--name", "jr2"]:
-    os.execv(ctr[0], [*ctr, "--namespace", "k8s.io", "images", "import", sys.argv[3]])
-else:
-    sys.exit(f"kind does not know {{sys.argv[1:]}}")
-"""
-DOCKER = f"""
-if sys.argv[1:4] == ["exec", "{NODE}", "ctr"]:
-    os.execv(ctr[0], [*ctr, *sys.argv[4:]])
-sys.exit(f"docker does not know {{sys.argv[1:]}}")
-"""
-
-
-class Kind:
-    """The stand-ins, and what they were asked."""
-
-    def __init__(self, folder: Path, kubeconfig: Path) -> None:
-        self._record = folder / "calls"
-        ctr = tools.require("ctr")
-        socket = layout.Layout().containerd_socket
-        for name, body in (("kind", KIND), ("docker", DOCKER)):
-            program = folder / name
-            program.write_text(HEAD.format(python=sys.executable, ctr=ctr, socket=socket) + body)
-            program.chmod(0o755)
-        self.environment = {
-            "PATH": f"{folder}:{BIN}:/usr/local/bin:/usr/bin:/bin",
-            "KUBECONFIG": str(kubeconfig),
-        }
-
-    def calls(self) -> list[list[str]]:
-        """Return what was asked since the last time."""
-        if not self._record.exists():
-            return []
-        found = [json.loads(line) for line in self._record.read_text().splitlines()]
-        self._record.unlink()
-        return found
 
 
 def only(value: str) -> list[str]:
@@ -90,14 +32,7 @@ def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
 
 @pytest.fixture(scope="module")
 def kind(instance: Instance, tmp_path_factory: pytest.TempPathFactory) -> Kind:
-    merged: dict[str, Any] = yaml.safe_load(instance.kubectl("config", "view", "--raw", "--minify"))
-    for context in merged["contexts"]:
-        context["name"] = KIND_CONTEXT
-    merged["current-context"] = KIND_CONTEXT
-    kubeconfig = tmp_path_factory.mktemp("kube") / "config"
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(merged))
-    return Kind(tmp_path_factory.mktemp("kind"), kubeconfig)
+    return Kind(tmp_path_factory.mktemp("kind"), instance)
 
 
 def converge(instance: Instance, kind: Kind, *arguments: str) -> list[str]:

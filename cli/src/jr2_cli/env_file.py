@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .output import Output
+    from jr2_infra.report import Reporter
 
 _KEY = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
 _BLANK = re.compile(r"[ \t\r]*(?:#[^\n]*)?(?:\n|\Z)")
@@ -115,7 +115,7 @@ def fill(path: Path, environ: MutableMapping[str, str] = os.environ) -> Filled:
     return Filled(names=tuple(names), kept=tuple(kept), warnings=read.warnings)
 
 
-def load(root: Path, out: Output) -> None:
+def load(root: Path, out: Reporter) -> None:
     """Fill our environment from the `.env` of an Instance, and say by name what was filled.
 
     Args:

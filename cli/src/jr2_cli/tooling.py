@@ -17,11 +17,37 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from jr2 import errors
-from jr2_infra.tooling import FindTooling, Tooling
+from jr2_infra.tooling import FindPrograms, FindTooling, Programs, Tooling
 
 _NAMES: Final = ("pulumi", "pulumi-resource-kubernetes", "kubectl")
 
 _T = TypeVar("_T")
+
+
+def look_for_programs() -> FindPrograms:
+    """Look for what a converge needs beside an engine that somebody else started.
+
+    Returns:
+        What waits for all of it. It raises a `StepFailed` when kubectl is missing.
+    """
+    from . import local_cluster, tools
+    from .tools import catalogue, lookup
+
+    local_import = _in_background(local_cluster.local_import)
+    asked = _in_background(functools.partial(lookup.find, catalogue.BY_NAME["kubectl"]))
+
+    def find() -> Programs:
+        found = asked.result()
+        if found.path is None:
+            raise errors.StepFailed(tools.missing_text([found]))
+        return Programs(
+            kubectl=found.path,
+            local_import=local_import.result(),
+            kind=_on_path("kind"),
+            docker=_on_path("docker"),
+        )
+
+    return find
 
 
 def look_for_tooling() -> FindTooling:

@@ -125,6 +125,12 @@ def system_kinds() -> tuple[Kind, ...]:
     return tuple(dict.fromkeys(kind for kind, _ in SYSTEM_OBJECTS))
 
 
+def kind_of(name: str) -> Kind:
+    """Return the kind of the list that objects name so, such as `Deployment`."""
+    listed = (*INSTANCE_OBJECTS, *SYSTEM_OBJECTS, *CLUSTER_OBJECTS)
+    return next(kind for kind, _ in listed if kind.kind == name)
+
+
 def governed(live: LiveObjects, *, namespace: str, declared: Collection[ObjectKey]) -> LiveObjects:
     """Return the live objects that one converge may compare, heal or delete.
 

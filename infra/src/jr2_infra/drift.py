@@ -34,17 +34,13 @@ def drift_lines(
         live: the objects of the cluster; they tell a part that stood from one that is new.
         namespace: the Instance's namespace.
     """
-    stood = {(key.kind, key.name) for key in live}
     lines: list[str] = []
-    for difference in found:
+    for difference in drifted(found, live, namespace=namespace):
         key = difference.key
-        if key is None:
-            continue
-        part = _ORCHESTRATOR if key.namespace == namespace else _OPERATOR
-        if difference.operation == "create" and key not in live:
-            if part in stood or ((key.kind, key.name) == part and _part_stood(key, live)):
-                lines.append(f"drift: {_named(key)} is gone — made again{_renewed(key)}")
-        elif difference.operation == "update":
+        assert key is not None, "only an object drifts"
+        if difference.operation == "create":
+            lines.append(f"drift: {_named(key)} is gone — made again{_renewed(key)}")
+        else:
             lines += [
                 f"drift: {_named(key)}: {change.path} was changed by "
                 f"{', '.join(change.by)} — set back"
@@ -53,6 +49,34 @@ def drift_lines(
             ]
     lines += [f"drift: {_named(item.key)}: {item} — taken away" for item in more]
     return tuple(lines)
+
+
+def drifted(
+    found: Iterable[Difference], live: LiveObjects, *, namespace: str
+) -> tuple[Difference, ...]:
+    """Return the differences of objects that somebody else changed or removed.
+
+    Args:
+        found: what differs from the plan.
+        live: the objects of the cluster; they tell a part that stood from one that is new.
+        namespace: the Instance's namespace.
+    """
+    stood = {(key.kind, key.name) for key in live}
+    result: list[Difference] = []
+    for difference in found:
+        key = difference.key
+        if key is None:
+            continue
+        part = _ORCHESTRATOR if key.namespace == namespace else _OPERATOR
+        if difference.operation == "create":
+            gone = key not in live
+            stands = part in stood or ((key.kind, key.name) == part and _part_stood(key, live))
+            changed = gone and stands
+        else:
+            changed = difference.operation == "update" and any(f.by for f in difference.fields)
+        if changed:
+            result.append(difference)
+    return tuple(result)
 
 
 def _part_stood(key: ObjectKey, live: LiveObjects) -> bool:

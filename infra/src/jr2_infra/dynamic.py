@@ -1,16 +1,20 @@
 """What every dynamic provider of the Converge has in common.
 
 A provider does one step, in the process of the engine's Python plugin. It has no state of its own:
-everything comes in through its inputs and the run file. It says what it does by `say`, and an
-error that it means goes to the failure file, from which the command prints it.
+everything comes in through its inputs and the run file. Under `jr2 up` it says what it does by
+`say`, and an error that it means goes to the failure file, from which the command prints it. Under
+plain Pulumi, where no command listens, it prints its lines as they are, and the error is the text
+that the engine shows.
 
-Source: design §5.4, libraries.md §2.1.
+Source: design §5.4, libraries.md §2.1, ADR-0123.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
+import traceback
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -19,10 +23,18 @@ from pulumi import dynamic
 from jr2.errors import Jr2Error
 
 from .engine.failure import write_failure
+from .engine.run_file import ENV_RUN_FILE
 
 PROVIDER_KEY: Final = "__provider"
 SAY: Final = "jr2-say "
 """What a line on standard output starts with when it is for the person who converges."""
+
+NONCE: Final = "nonce"
+"""The input that names the run of a plain `pulumi up`; under `jr2 up` no step has it."""
+DUE: Final = "due"
+"""The input that says whether the facts call for the step, whatever a plain state remembers."""
+IS_DUE: Final = "true"
+NOT_DUE: Final = "false"
 
 MARKER: Final = "jr2 says why in the failure file"
 
@@ -32,6 +44,10 @@ class ProviderMarker(Exception):
 
     def __init__(self) -> None:
         super().__init__(MARKER)
+
+
+class SaidError(Exception):
+    """Raised with the text of an error where Pulumi itself shows it to the person."""
 
 
 def say(text: str, *, code: str = "line") -> None:
@@ -75,8 +91,12 @@ class StepProvider(dynamic.ResourceProvider):  # type: ignore[misc]
         raise NotImplementedError
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> Any:
-        """Compare the named inputs; the class behind `__provider` is no difference."""
-        return dynamic.DiffResult(changes=_inputs(olds) != _inputs(news))
+        """Compare the named inputs; neither the class behind `__provider` nor the run counts.
+
+        A step that is due counts as changed.
+        """
+        due = news.get(DUE) == IS_DUE
+        return dynamic.DiffResult(changes=due or _named(olds) != _named(news))
 
     def create(self, props: dict[str, Any]) -> Any:
         """Do the step for the first time."""
@@ -94,6 +114,9 @@ class StepProvider(dynamic.ResourceProvider):  # type: ignore[misc]
         try:
             self.act(inputs, previous)
         except Jr2Error as error:
+            if NONCE in inputs:
+                _show_errors_as_they_are()
+                raise SaidError(error.printed) from None
             write_failure(error)
             raise ProviderMarker from None
         return dict(inputs)
@@ -103,7 +126,39 @@ def _inputs(props: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in props.items() if name != PROVIDER_KEY}
 
 
+def _named(props: Mapping[str, Any]) -> dict[str, str]:
+    """Return the inputs that a person reads as the difference."""
+    return {name: value for name, value in _inputs(props).items() if name not in (NONCE, DUE)}
+
+
 def _send(message: Mapping[str, Any]) -> None:
+    if ENV_RUN_FILE not in os.environ:
+        # No command reads it: what is printed is what Pulumi shows.
+        text = message.get("line") or message.get("warning")
+        if text:
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+        return
     # One write for a line, so that the four threads of the plugin never mix two of them.
     sys.stdout.write(SAY + json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def _show_errors_as_they_are() -> None:
+    """Let Pulumi's plugin answer with the text of a `SaidError` and without its traceback.
+
+    The plugin's program formats whatever was raised by `traceback.format_exc`, and nothing else
+    that a provider can do reaches its answer.
+    """
+    plugin = sys.modules["__main__"]
+    if hasattr(plugin, "DynamicResourceProviderServicer"):
+        plugin.traceback = _Traces  # type: ignore[attr-defined]
+
+
+class _Traces:
+    """Stands for the module `traceback` in Pulumi's plugin."""
+
+    @staticmethod
+    def format_exc() -> str:
+        error = sys.exc_info()[1]
+        return str(error) if isinstance(error, SaidError) else traceback.format_exc()

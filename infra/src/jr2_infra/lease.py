@@ -296,6 +296,15 @@ class ConvergeLease:
         with self._lock:
             self._goes = True
 
+    def lapse(self) -> None:
+        """Leave the Lease as it is: from now on it is neither renewed nor given back.
+
+        What this run started may still write for a moment. Whoever comes next sees after five
+        seconds that nobody renews the Lease, and takes it over.
+        """
+        with self._lock:
+            self._goes = True
+
     def release(self) -> None:
         """Give the Lease back; its time of acquisition stays, so that the next one is later."""
         with self._lock:

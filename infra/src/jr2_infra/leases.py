@@ -79,6 +79,11 @@ class Leases:
         """Return namespace and nonce of each Lease."""
         return [(lease.namespace, lease.nonce) for lease in self._all]
 
+    def lapse(self) -> None:
+        """Leave every Lease as it is: from now on none is renewed or given back."""
+        for lease in self._all:
+            lease.lapse()
+
     def record_engine(self, session: int, start: str, mark: str) -> None:
         """Write the engine's processes down in every Lease.
 

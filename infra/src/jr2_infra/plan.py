@@ -54,6 +54,7 @@ class ConvergePlan:
         surplus: those of them that the program no longer holds.
         lines: what is said about parts that are left out.
         drift: what others changed, one line each.
+        drifted: the resources whose objects others changed or removed, or that are made anew.
         differences: what the engine would change; empty proves the cluster.
         writes_shared: whether an object that Instances share would be written.
         images_digest: the digest of `images.json`.
@@ -65,6 +66,7 @@ class ConvergePlan:
     surplus: tuple[LiveObject, ...] = field(repr=False)
     lines: tuple[str, ...]
     drift: tuple[str, ...]
+    drifted: tuple[str, ...]
     differences: tuple[Difference, ...]
     writes_shared: bool
     images_digest: str
@@ -145,6 +147,13 @@ def make_plan(
         surplus=surplus,
         lines=shared.lines,
         drift=(*said, *_recreation_lines(recreated)),
+        drifted=(
+            *(
+                item.resource
+                for item in drift.drifted(found, governed, namespace=wants.place.namespace)
+            ),
+            *(item.name for item in objects.all() if key_of(item.object) in recreated),
+        ),
         differences=found,
         writes_shared=_writes_shared(program, found, wants.place.namespace),
         images_digest=images.text_digest(objects.images_json),
@@ -192,7 +201,7 @@ def _healings(
             }
         else:
             continue
-        kind = closed_list.Kind(key.api_version, key.kind, _plural(key))
+        kind = closed_list.kind_of(key.kind)
         found[resource.name] = DynamicResource(
             name=f"nothing-more-{resource.name}",
             kind="NothingMore",
@@ -205,15 +214,6 @@ def _healings(
             component=HEALING if key.namespace == own else SHARED_HEALING,
         )
     return found
-
-
-def _plural(key: ObjectKey) -> str:
-    listed = (
-        *closed_list.INSTANCE_OBJECTS,
-        *closed_list.SYSTEM_OBJECTS,
-        *closed_list.CLUSTER_OBJECTS,
-    )
-    return next(kind.plural for kind, _ in listed if kind.kind == key.kind)
 
 
 def _recreation_lines(recreated: Mapping[ObjectKey, str]) -> tuple[str, ...]:

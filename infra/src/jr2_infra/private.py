@@ -28,6 +28,18 @@ def memory_root() -> Path:
     return Path(tempfile.gettempdir())
 
 
+def write_file(path: Path, content: bytes) -> None:
+    """Write a new file that only its owner reads.
+
+    Args:
+        path: where; nothing may be there yet.
+        content: what it holds.
+    """
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
 @contextmanager
 def secret_file(content: bytes) -> Iterator[Path]:
     """Give a file with mode 0600 that holds `content`, and remove it again."""

@@ -8,6 +8,7 @@ Source: design §5.1 and §5.3, libraries.md §2.1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -18,8 +19,41 @@ from .resources import DynamicResource, KubernetesResource, Program
 _SECRET_FIELDS = ("data", "stringData")
 
 
-def declare(program: Program) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesProvider:
+    """The plugin of Kubernetes as a resource, where no environment of ours configures it.
+
+    The kubeconfig itself is no input: the plugin reads the user's as kubectl does, so no
+    credential stands in a state. The cluster is what the resource is known by, and a context of
+    another name for the same cluster replaces nothing.
+
+    Args:
+        context: the context of the kubeconfig.
+        cluster: the uid of `kube-system`.
+    """
+
+    context: str
+    cluster: str
+
+    def inputs(self) -> dict[str, str]:
+        """Return its inputs; a provider takes each as JSON text."""
+        return {
+            "context": self.context,
+            "clusterIdentifier": self.cluster,
+            "enableServerSideApply": "true",
+            "enableConfigMapMutable": "true",
+            "enableSecretMutable": "true",
+            "upsertExistingObjects": "true",
+            "suppressDeprecationWarnings": "true",
+        }
+
+
+def declare(program: Program, *, kubernetes: KubernetesProvider | None = None) -> None:
     """Declare every resource of a program; Pulumi calls this inside its event loop.
+
+    Args:
+        program: what is wanted.
+        kubernetes: the plugin of Kubernetes; `None` where its environment configures it.
 
     An object is declared by its type token and not through its class of `pulumi_kubernetes`: given
     plain dicts the class sends the same inputs, and its import alone takes half a second.
@@ -30,6 +64,14 @@ def declare(program: Program) -> None:
         )
         for component in program.components
     }
+    provider = None
+    if kubernetes is not None:
+        provider = pulumi.ProviderResource(
+            "kubernetes",
+            "cluster",
+            kubernetes.inputs(),
+            pulumi.ResourceOptions(version=urns.KUBERNETES_VERSION),
+        )
     declared: dict[str, Any] = {}
     for resource in program.resources:
         options = pulumi.ResourceOptions(
@@ -39,6 +81,7 @@ def declare(program: Program) -> None:
         if isinstance(resource, DynamicResource):
             declared[resource.name] = _declare_step(resource, options)
         else:
+            options.provider = provider
             declared[resource.name] = _declare_object(resource, options)
     for component in components.values():
         component.register_outputs({})

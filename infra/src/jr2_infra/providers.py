@@ -19,8 +19,9 @@ from jr2.errors import StepFailed
 
 from . import kube
 from .api import Api, ApiError
-from .dynamic import StepProvider, progress, say
+from .dynamic import NONCE, StepProvider, progress, say
 from .engine import fence, run_file
+from .engine.folder import plain_run
 from .report import line_code
 from .steps import kit_image, nothing_more, publish, rollout
 from .steps.surroundings import SETTING_LEASE, Surroundings
@@ -31,7 +32,7 @@ class KitImage(StepProvider):
 
     def act(self, inputs: Mapping[str, str], previous: Mapping[str, str] | None) -> None:
         """Deliver the image."""
-        with _surroundings() as around:
+        with _surroundings(inputs) as around:
             kit_image.deliver_image(inputs, around)
 
 
@@ -49,7 +50,7 @@ class Rollout(StepProvider):
 
     def act(self, inputs: Mapping[str, str], previous: Mapping[str, str] | None) -> None:
         """Wait, and say what runs."""
-        with _surroundings() as around:
+        with _surroundings(inputs) as around:
             rollout.wait_for_rollout(inputs, around)
 
 
@@ -58,7 +59,7 @@ class NothingMore(StepProvider):
 
     def act(self, inputs: Mapping[str, str], previous: Mapping[str, str] | None) -> None:
         """Heal the object."""
-        with _surroundings() as around:
+        with _surroundings(inputs) as around:
             nothing_more.take_away(inputs, around)
 
 
@@ -67,14 +68,15 @@ class AssemblyPublish(StepProvider):
 
     def act(self, inputs: Mapping[str, str], previous: Mapping[str, str] | None) -> None:
         """Publish, unless it is current already."""
-        with _surroundings() as around:
+        with _surroundings(inputs) as around:
             publish.publish_assembly(inputs, around)
 
 
 @contextmanager
-def _surroundings() -> Iterator[Surroundings]:
+def _surroundings(inputs: Mapping[str, str]) -> Iterator[Surroundings]:
     """Open what a step needs, and turn an API server that fails into an error of ours."""
-    run = run_file.read_run_file()
+    nonce = inputs.get(NONCE)
+    run = run_file.read_run_file() if nonce is None else plain_run(nonce)
     kubeconfig = Path(run[run_file.KUBECONFIG])
     context = kube.load_context(None, {"KUBECONFIG": str(kubeconfig)})
     try:

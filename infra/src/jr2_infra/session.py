@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from .api import Api, ApiError
 from .closed_list import NAMESPACE
 from .components import images, secrets
 from .components.namespace import namespace as namespace_object
+from .engine import run_file
 from .facts import cluster as cluster_facts
 from .facts.cluster import Contact
 from .facts.images import ImageFacts, read_images
@@ -46,7 +48,7 @@ from .plan import ConvergePlan, make_plan
 from .report import Reporter, line_code
 from .rules import KitRefs, Ownership, Place
 from .steps import surroundings
-from .tooling import FindTooling, Tooling
+from .tooling import FindPrograms, FindTooling, Programs, Tooling
 
 _ACCOUNT_SECONDS: Final = 10.0
 
@@ -123,6 +125,25 @@ def plan_under(
             return plan
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What one look at the cluster gave: the facts, and the plan that they make.
+
+    Args:
+        contact: what the first contact said.
+        wants: what the Instance wants.
+        refs: the Kit images.
+        staged: the Assembly, for the nodes' platform.
+        plan: the plan, made without a Lease.
+    """
+
+    contact: Contact
+    wants: Wants
+    refs: KitRefs
+    staged: assembly.StagedAssembly
+    plan: ConvergePlan
+
+
 class Session:
     """One run, from the first contact on.
 
@@ -135,6 +156,7 @@ class Session:
         http: the API server of that context.
         find_tooling: says where the programs are; asked before the first write.
         reporter: where the lines go.
+        writes: whether this run may write; a preview may not, and so does not make the namespace.
     """
 
     def __init__(
@@ -146,9 +168,11 @@ class Session:
         force: bool,
         context: kube.KubeContext,
         http: httpx2.Client,
-        find_tooling: FindTooling,
+        find_tooling: FindPrograms,
         reporter: Reporter,
+        writes: bool = True,
     ) -> None:
+        self._writes = writes
         self._place = place
         self._instance = instance
         self._yes = yes
@@ -159,10 +183,34 @@ class Session:
         self._find_tooling = find_tooling
         self._reporter = reporter
         self._minted = secrets.mint_values()
-        self._tooling: Tooling
+        self._tooling: Programs
 
     def run(self, staged: assembly.StagedAssembly) -> None:
         """Converge.
+
+        Args:
+            staged: the Assembly of the Instance.
+
+        Raises:
+            Jr2Error: the refusal or the error, as it is printed.
+        """
+        seen = self.look(staged)
+        plan = seen.plan
+        self._say(plan.lines)
+        if plan.is_proved:
+            self._say(plan.standing_lines())
+            return
+        with held_leases(self._http, self._reporter) as leases:
+            own = leases.hold(self._place.namespace)
+            plan = plan_under(leases, plan, lambda: self.look_again(seen))
+            self._say(plan.drift)
+            if plan.is_proved:
+                self._say(plan.standing_lines())
+                return
+            self._engine(plan, leases, own.stamp.header(), seen.staged)
+
+    def look(self, staged: assembly.StagedAssembly) -> Seen:
+        """Do steps 5 to 8, read the cluster, and plan.
 
         Args:
             staged: the Assembly of the Instance.
@@ -179,33 +227,33 @@ class Session:
                 with_nodes=self._instance.config.platforms is None,
             )
             self._first_contact(contact)
-            probe = pool.submit(self._keeps_pod_resources)
+            # Without a namespace there is no place for the probe, and a preview makes none.
+            probed = self._writes or contact.namespace is not None
+            probe = pool.submit(self._keeps_pod_resources) if probed else None
             reading = pool.submit(cluster_facts.read_cluster, self._api, self._place.namespace)
-            self._pod_resources(contact, probe)
+            if probe is not None:
+                self._pod_resources(contact, probe)
             refs = naming.result()
             staged = self._for_nodes(staged, self._deliverable(refs, contact))
             wants = self._wants(refs, staged)
             node_images = self._node_images(refs)
             facts = reading.result()
         plan = self._plan(wants, facts, contact, node_images)
-        self._say(plan.lines)
-        if plan.is_proved:
-            self._say(plan.standing_lines())
-            return
-        with held_leases(self._http, self._reporter) as leases:
-            own = leases.hold(self._place.namespace)
+        return Seen(contact=contact, wants=wants, refs=refs, staged=staged, plan=plan)
 
-            def plan_again() -> ConvergePlan:
-                # What was read without a Lease may be what another run was about to change.
-                facts = cluster_facts.read_cluster(self._api, self._place.namespace)
-                return self._plan(wants, facts, contact, self._node_images(refs))
+    def look_again(self, seen: Seen) -> ConvergePlan:
+        """Read the cluster once more, under the Lease, and plan.
 
-            plan = plan_under(leases, plan, plan_again)
-            self._say(plan.drift)
-            if plan.is_proved:
-                self._say(plan.standing_lines())
-                return
-            self._engine(plan, leases, own.stamp.header(), staged)
+        What was read without a Lease may be what another run was about to change.
+
+        Args:
+            seen: the first look.
+
+        Raises:
+            Jr2Error: the refusal or the error, as it is printed.
+        """
+        facts = cluster_facts.read_cluster(self._api, self._place.namespace)
+        return self._plan(seen.wants, facts, seen.contact, self._node_images(seen.refs))
 
     def _first_contact(self, contact: Contact) -> None:
         """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
@@ -217,7 +265,7 @@ class Session:
         # Nothing is written for a converge that cannot end well, and a missing program hides no
         # refusal.
         self._tooling = self._find_tooling()
-        if owned is not Ownership.OURS:
+        if owned is not Ownership.OURS and self._writes:
             self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
 
     def _keeps_pod_resources(self) -> bool:
@@ -359,10 +407,10 @@ class Session:
         self, plan: ConvergePlan, leases: Leases, stamp: str, staged: assembly.StagedAssembly
     ) -> None:
         """Hand the program to the engine, with what its providers need."""
-        from .engine import run_file
         from .engine.folder import run_folder
         from .engine.run import run_engine
 
+        assert isinstance(self._tooling, Tooling)
         # On the disk, since an archive is too large for memory; the next run removes a left one.
         with run_folder(Path(tempfile.gettempdir())) as folder:
             archive = folder / "assembly.tar.gz"
@@ -374,22 +422,46 @@ class Session:
                 plan.live,
                 tooling=self._tooling,
                 kubeconfig_text=self._context.kubeconfig_text(),
-                run_settings={
-                    run_file.NAMESPACE: self._place.namespace,
-                    run_file.LEASES: run_file.leases_text(leases.nonces()),
-                    surroundings.SETTING_LEASE: stamp,
-                    **delivery.delivery_settings(self._delivery()),
-                    **({surroundings.SETTING_FORCE: "true"} if self._force else {}),
-                    surroundings.SETTING_ARCHIVE: str(archive),
-                    surroundings.SETTING_WORKFLOWS: ",".join(staged.manifest.workflows),
-                    surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,
-                    surroundings.SETTING_HELD_DIGEST: plan.held_digest,
-                },
+                run_settings=self.run_settings(plan, leases, stamp, staged, archive),
                 reporter=self._reporter,
                 surplus=plan.surplus,
                 started=leases.record_engine,
             )
         self._namespace_stays()
+
+    @property
+    def kubectl(self) -> Path:
+        """Where kubectl is; known once the cluster was looked at."""
+        return self._tooling.kubectl
+
+    def run_settings(
+        self,
+        plan: ConvergePlan,
+        leases: Leases,
+        stamp: str,
+        staged: assembly.StagedAssembly,
+        archive: Path,
+    ) -> dict[str, str]:
+        """Return what the providers of this run are told.
+
+        Args:
+            plan: what is done.
+            leases: what this run holds.
+            stamp: the stamp of its own Lease, which a publish carries.
+            staged: the Assembly.
+            archive: where its archive is.
+        """
+        return {
+            run_file.NAMESPACE: self._place.namespace,
+            run_file.LEASES: run_file.leases_text(leases.nonces()),
+            surroundings.SETTING_LEASE: stamp,
+            **delivery.delivery_settings(self._delivery()),
+            **({surroundings.SETTING_FORCE: "true"} if self._force else {}),
+            surroundings.SETTING_ARCHIVE: str(archive),
+            surroundings.SETTING_WORKFLOWS: ",".join(staged.manifest.workflows),
+            surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,
+            surroundings.SETTING_HELD_DIGEST: plan.held_digest,
+        }
 
     def _namespace_stays(self) -> None:
         """Look once more: an object that was applied to a namespace on its way out does not stay."""

@@ -27,25 +27,37 @@ class LocalImport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tooling:
-    """The places of the programs.
+class Programs:
+    """The places of the programs that a converge starts beside the engine.
 
     Args:
-        pulumi: the engine.
-        kubernetes_plugin: `pulumi-resource-kubernetes`.
         kubectl: for port-forwards and for the words of a rollout.
         local_import: present when `jr2 cluster status` shows a running local cluster.
         kind: the program, when it is on PATH.
         docker: the program, when it is on PATH; it reaches the nodes of a kind cluster.
     """
 
-    pulumi: Path
-    kubernetes_plugin: Path
     kubectl: Path
     local_import: LocalImport | None = None
     kind: Path | None = None
     docker: Path | None = None
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tooling(Programs):
+    """All programs of `jr2 up`, which starts the engine itself.
+
+    Args:
+        pulumi: the engine.
+        kubernetes_plugin: `pulumi-resource-kubernetes`.
+    """
+
+    pulumi: Path
+    kubernetes_plugin: Path
+
+
+FindPrograms = Callable[[], Programs]
+"""Returns the programs; raises a `StepFailed` that names those that are missing."""
 
 FindTooling = Callable[[], Tooling]
 """Returns the programs; raises a `StepFailed` that names those that are missing."""

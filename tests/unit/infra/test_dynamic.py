@@ -6,6 +6,9 @@ import base64
 import json
 import pickle
 import stat
+import sys
+import traceback
+import types
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -123,7 +126,10 @@ def test_without_a_command_the_error_goes_to_standard_error(
     assert capfd.readouterr().err == "refusing: no\n"
 
 
-def test_what_a_provider_says_is_one_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_provider_says_is_one_line_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ENV_RUN_FILE, "/run.json")
     dynamic.say("two\nlines", code="c")
     dynamic.warn("warning: w")
     dynamic.progress(None)
@@ -134,6 +140,50 @@ def test_what_a_provider_says_is_one_line_each(capsys: pytest.CaptureFixture[str
         {"warning": "warning: w", "code": "warning"},
         {"progress": None},
     ]
+
+
+def test_where_no_command_listens_the_lines_are_printed_as_they_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(ENV_RUN_FILE, raising=False)
+    dynamic.say("done", code="c")
+    dynamic.warn("warning: w")
+    dynamic.progress("long")
+
+    assert capsys.readouterr().out == "done\nwarning: w\n"
+
+
+def test_neither_the_run_nor_a_step_that_stands_is_a_difference(provider: Recorder) -> None:
+    old = {"a": "1", "nonce": "first", "due": "true"}
+
+    def changes(**news: str) -> object:
+        return provider.diff("id", old, news).changes
+
+    assert changes(a="1", nonce="second", due="false") is False
+    assert changes(a="1", nonce="second", due="true") is True
+    assert changes(a="2", nonce="second", due="false") is True
+
+
+def test_an_error_of_a_plain_run_is_its_text_alone(
+    provider: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulumi's plugin answers with `traceback.format_exc` of its own module."""
+    plugin = types.ModuleType("__main__")
+    vars(plugin).update(traceback=traceback, DynamicResourceProviderServicer=object)
+    monkeypatch.setitem(sys.modules, "__main__", plugin)
+
+    try:
+        provider.create({"fail": "it is held\n  by x", "nonce": "n", "__provider": "p"})
+    except dynamic.SaidError:
+        answer = vars(plugin)["traceback"].format_exc()
+    assert answer == "refusing: it is held\n  by x"
+
+    try:
+        raise ValueError("a fault of ours")
+    except ValueError:
+        answer = vars(plugin)["traceback"].format_exc()
+    assert "Traceback" in answer
+    assert "a fault of ours" in answer
 
 
 def test_settings_travel_in_a_file_of_their_own(tmp_path: Path) -> None:

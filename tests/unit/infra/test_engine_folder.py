@@ -9,8 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from jr2.errors import StepFailed
 from jr2_infra import private
+from jr2_infra.engine import folder as folders
 from jr2_infra.engine.folder import remove_abandoned, run_folder
+from jr2_infra.engine.run_file import FILE_NAME, write_run_file
 
 HOLD = """
 import sys, time
@@ -84,3 +89,31 @@ def test_what_is_not_ours_stays(tmp_path: Path) -> None:
 
     assert remove_abandoned(tmp_path) == []
     assert (aside / "kept").exists()
+
+
+def test_a_plain_run_is_found_by_its_nonce_while_it_lives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jr2_infra.private.memory_root", lambda: tmp_path)
+    with folders.run_folder() as made:
+        write_run_file(made / FILE_NAME, {"namespace": "demo"})
+        nonce = folders.random_of(made)
+
+        assert folders.plain_run(nonce) == {"namespace": "demo"}
+
+    for gone in (nonce, "preview", "../etc"):
+        with pytest.raises(StepFailed, match="the run that this step belongs to is over"):
+            folders.plain_run(gone)
+
+
+def test_a_run_of_somebody_else_is_none_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jr2_infra.private.memory_root", lambda: tmp_path)
+    forged = tmp_path / f"jr2-{os.getuid()}-forged"
+    forged.mkdir()
+    write_run_file(forged / FILE_NAME, {"namespace": "theirs"})
+    os.chown(forged, os.getuid() + 1, -1)
+
+    with pytest.raises(StepFailed):
+        folders.plain_run("forged")

@@ -314,6 +314,21 @@ def test_a_lease_that_goes_with_its_namespace_is_not_missed(api: Api, http: http
     assert api.writes == writes
 
 
+def test_a_lease_that_lapses_is_taken_over_by_the_next_run(api: Api, http: httpx2.Client) -> None:
+    failed = lease_of(http, "zoe")
+    with failed.held(Reporter()):
+        failed.lapse()
+        writes = api.writes
+        assert failed.renew()
+    assert api.writes == writes
+    assert nonce_of(http, failed.namespace) == failed.nonce
+
+    reporter = Reporter()
+    lease_of(http, "amy").acquire(reporter)
+
+    assert [line.partition(" from ")[0] for line in reporter.lines] == ["lease: taken over"]
+
+
 def test_the_servers_words_are_said(http: httpx2.Client, api: Api) -> None:
     api.answer = lambda request: httpx2.Response(  # type: ignore[method-assign]
         403, json={"message": "leases is forbidden"}

@@ -25,7 +25,7 @@ from ..derived.urns import KUBERNETES_VERSION
 from ..resources import Program
 from ..tooling import Tooling
 from .failure import ENV_FAILURE_FILE
-from .run_file import ENV_RUN_FILE
+from .run_file import ENV_RUN_FILE, FILE_NAME
 
 _FOREIGN: Final = ("PULUMI_", "PYTHON", "JR2_")
 """Variables of ours that the engine must not inherit: they would change what it does."""
@@ -72,7 +72,7 @@ class RunPaths:
     @property
     def run_file(self) -> Path:
         """What the dynamic providers are told."""
-        return self.folder / "run.json"
+        return self.folder / FILE_NAME
 
     @property
     def failure(self) -> Path:

@@ -21,7 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from jr2.errors import StepFailed
+
 from .. import private
+from .run_file import ENV_RUN_FILE, FILE_NAME, read_run_file
 
 _NEW: Final = ".jr2-new-"
 _NEW_SECONDS: Final = 60.0
@@ -50,6 +53,31 @@ def run_folder(root: Path | None = None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(lock)
+
+
+def random_of(folder: Path) -> str:
+    """Return the random part of a run folder's name, which is the nonce of a plain run."""
+    return folder.name.removeprefix(_prefix())
+
+
+def plain_run(nonce: str) -> dict[str, str]:
+    """Return what a plain run tells its steps.
+
+    Args:
+        nonce: the random part of the name of its folder.
+
+    Raises:
+        StepFailed: there is no such run of ours on this machine any more.
+    """
+    folder = private.memory_root() / f"{_prefix()}{nonce}"
+    try:
+        whole = nonce.replace("_", "").isalnum()
+        # The folder above is everybody's: a run is one that we made.
+        if whole and folder.lstat().st_uid == os.getuid():
+            return read_run_file({ENV_RUN_FILE: str(folder / FILE_NAME)})
+    except FileNotFoundError:
+        pass
+    raise StepFailed("the run that this step belongs to is over; nothing is written")
 
 
 def remove_abandoned(base: Path) -> list[Path]:

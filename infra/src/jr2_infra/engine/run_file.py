@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 ENV_RUN_FILE: Final = "JR2_RUN_FILE"
+FILE_NAME: Final = "run.json"
 
 KUBECONFIG: Final = "kubeconfig"
 """Path of a kubeconfig with the one context of this run."""

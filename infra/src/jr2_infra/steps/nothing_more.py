@@ -1,5 +1,9 @@
 """Take away what another manager added, or delete an object that cannot be what it must be.
 
+In a plain run a third thing: apply an object again that somebody changed or removed, since the
+engine compares with a state that does not know it. The object itself is in the run's folder, so
+that no value of it stands in an input.
+
 A patch holds for the one resourceVersion that was seen. The status of a workload moves that version
 without touching what was judged: while the generation stands, the patch is tried again with the
 version of the moment. Any other change ends the step, and the next run judges anew.
@@ -12,12 +16,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from jr2.errors import StepFailed
 
+from .. import closed_list
 from ..api import Api, ApiError
-from .surroundings import Surroundings
+from .surroundings import SETTING_OBJECTS, Surroundings
 
 _TRIES: Final = 10
 _GONE_SECONDS: Final = 60.0
@@ -36,13 +42,24 @@ def take_away(
         StepFailed: the object changed since it was judged, or the API server refused.
     """
     try:
-        if inputs["patch"]:
+        if "applies" in inputs:
+            _apply(inputs["applies"], around)
+        elif inputs["patch"]:
             _patch(inputs, around)
         else:
             around.check_lease()
             _delete(inputs, around.api, sleep, clock)
     except ApiError as error:
         raise StepFailed(f"cannot heal {inputs['object']}: {error.message}") from error
+
+
+def _apply(resource: str, around: Surroundings) -> None:
+    objects: dict[str, Any] = json.loads(
+        Path(around.settings[SETTING_OBJECTS]).read_text(encoding="utf-8")
+    )
+    wanted = objects[resource]
+    around.check_lease()
+    around.api.apply(closed_list.kind_of(wanted["kind"]), wanted)
 
 
 def _patch(inputs: Mapping[str, str], around: Surroundings) -> None:

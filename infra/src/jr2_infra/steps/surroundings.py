@@ -19,6 +19,8 @@ SETTING_ARCHIVE = "archive"
 SETTING_WORKFLOWS = "workflows"
 SETTING_IMAGES_DIGEST = "images-digest"
 SETTING_HELD_DIGEST = "held-digest"
+SETTING_OBJECTS = "objects"
+"""Where a plain run keeps the wanted objects that its steps apply, by the resource's name."""
 SETTING_FORCE = "force"
 """Present when images are delivered again, whatever the nodes hold."""
 

@@ -23,6 +23,7 @@ from jr2_infra.steps.surroundings import (
     SETTING_ARCHIVE,
     SETTING_HELD_DIGEST,
     SETTING_IMAGES_DIGEST,
+    SETTING_OBJECTS,
     SETTING_WORKFLOWS,
     Surroundings,
 )
@@ -147,6 +148,33 @@ def test_an_object_that_was_changed_again_is_not_touched(fake: FakeApi) -> None:
     with pytest.raises(StepFailed, match="was changed while it was being healed"):
         nothing_more.take_away(healing(), surroundings(fake, []))
     assert len(fake.patches) == 1
+
+
+def test_a_plain_run_applies_an_object_again_under_the_lease(tmp_path: Path) -> None:
+    asked: list[httpx2.Request] = []
+
+    def server(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(200, json={})
+
+    wanted = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "demo"}}
+    objects = tmp_path / "objects.json"
+    objects.write_text(json.dumps({"secret-s": wanted}))
+    lease = Lease()
+    around = surroundings(
+        server,  # type: ignore[arg-type]
+        [],
+        check_lease=lease,
+        settings={SETTING_OBJECTS: str(objects)},
+    )
+
+    nothing_more.take_away({"object": "Secret s", "applies": "secret-s"}, around)
+
+    [request] = asked
+    assert (request.method, request.url.path) == ("PATCH", "/api/v1/namespaces/demo/secrets/s")
+    assert dict(request.url.params) == {"fieldManager": "jr2", "force": "true"}
+    assert json.loads(request.content) == wanted
+    assert lease.asked == 1
 
 
 def test_an_object_that_cannot_be_changed_is_deleted_by_uid(fake: FakeApi) -> None:
