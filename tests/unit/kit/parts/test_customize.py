@@ -243,7 +243,7 @@ def test_a_nested_problem_names_its_own_machine(make: MakeBody) -> None:
             [
                 "gives a Repo Slot 'a b': it becomes the directory /work/<slot>, so it starts with "
                 "a letter and has letters, digits, `.`, `_` and `-` only",
-                'gives the Repo Slot "c" with 3: give a url, a Binding, OPEN, or a function of the '
+                'gives the Repo Slot "c" with an object of type int: give a url, a Binding, OPEN, or a function of the '
                 "door",
             ],
         ),

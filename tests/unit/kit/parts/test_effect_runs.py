@@ -89,7 +89,7 @@ def test_an_effect_that_was_not_done_says_why() -> None:
     [
         (
             lambda c: {"cwd": "/"},
-            "the Effect \"e\" is given {'cwd': '/'}, which is no HttpInput(…)",
+            'the Effect "e" is given an object of type dict, and not its HttpInput(…)',
         ),
         (
             lambda c: HttpInput(json_body={}, text_body=""),

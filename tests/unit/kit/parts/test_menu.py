@@ -218,6 +218,6 @@ def test_what_is_no_turn_faults_the_run_and_names_the_surface() -> None:
     view = machine.view(machine.start(None, "run-1").snapshot)
 
     assert view.status == "error"
-    assert "the Agent \"coder\" is given {'prompt': 'x'}, and not a Turn(prompt, cwd, " in (
+    assert 'the Agent "coder" is given an object of type dict, and not a Turn(prompt, cwd, ' in (
         view.fault or ""
     )

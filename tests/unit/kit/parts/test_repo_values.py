@@ -42,7 +42,8 @@ def test_a_slot_takes_each_form(value: Any) -> None:
     [
         (
             None,
-            'the Repo Slot "app" with None: give a url, a Binding, OPEN, or a function of the door',
+            'the Repo Slot "app" with an object of type NoneType: give a url, a '
+            "Binding, OPEN, or a function of the door",
         ),
         ("", 'the Repo Slot "app" with an empty url'),
         (Binding("https://github.com/you/app", " "), 'the Repo Slot "app" with an empty ref'),

@@ -100,7 +100,7 @@ def test_what_is_no_turn_names_the_agent_and_the_whole_surface() -> None:
         encode_turn("coder", {"prompt": "x"})
 
     assert str(refused.value) == (
-        "the Agent \"coder\" is given {'prompt': 'x'}, and not a Turn(prompt, cwd, continue_, "
+        'the Agent "coder" is given an object of type dict, and not a Turn(prompt, cwd, continue_, '
         "model, thinking_level)"
     )
 

@@ -35,7 +35,7 @@ class Other(BaseModel):
                 "has a Repo Slot '1': it becomes the directory /work/<slot>, so it starts with a "
                 "letter and has letters, digits, `.`, `_` and `-` only",
                 'has the Repo Slot "app" with an empty url',
-                "has the Repo Slot \"docs\" with <class 'int'>: give a url, a Binding, OPEN, or a "
+                'has the Repo Slot "docs" with an object of type type: give a url, a Binding, OPEN, or a '
                 "function of the door",
             ],
         ),

@@ -293,7 +293,8 @@ class Effect(Generic[In, R]):
         takes = self.definition.takes
         if not isinstance(value, takes):
             raise ValueError(
-                f'the Effect "{self.slot}" is given {value!r}, which is no {takes.__name__}(…)'
+                f'the Effect "{self.slot}" is given an object of type {type(value).__name__}, and '
+                f"not its {takes.__name__}(…)"
             )
         if isinstance(value, HttpInput) and None not in (value.json_body, value.text_body):
             raise ValueError(f'the Effect "{self.slot}" is given two bodies')

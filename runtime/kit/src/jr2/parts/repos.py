@@ -62,8 +62,8 @@ def binding_problem(slot: str, value: Any) -> str | None:
         value = Binding(value)
     if not isinstance(value, Binding):
         return (
-            f'the Repo Slot "{slot}" with {value!r}: give a url, a Binding, OPEN, or a function '
-            "of the door"
+            f'the Repo Slot "{slot}" with an object of type {type(value).__name__}: give a url, a '
+            "Binding, OPEN, or a function of the door"
         )
     if not isinstance(value.url, str) or not value.url.strip():
         return f'the Repo Slot "{slot}" with an empty url'

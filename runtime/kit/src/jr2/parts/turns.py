@@ -72,11 +72,13 @@ def encode_turn(slot: str, value: Any) -> JsonValue:
     """Return what a state asks of an Agent as JSON.
 
     Raises:
-        ValueError: it is no Turn; the text names the Agent and the whole surface.
+        ValueError: it is no Turn; the text names the Agent and the whole surface, and never holds
+            what it was.
     """
     if not isinstance(value, Turn):
         raise ValueError(
-            f'the Agent "{slot}" is given {value!r}, and not a Turn({", ".join(_FIELDS)})'
+            f'the Agent "{slot}" is given an object of type {type(value).__name__}, and not a '
+            f"Turn({', '.join(_FIELDS)})"
         )
     return {
         "prompt": value.prompt,
