@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from jr2_cli import tools
-from jr2_cli.local_cluster import layout
+from jr2_cli.local_cluster import layout, report
 from jr2_cli.local_cluster.node import cgroups
 
 BIN = Path(sys.executable).parent
@@ -87,17 +87,22 @@ class Machine:
         return out + err
 
     def status(self) -> dict[str, Any]:
+        """What `jr2 cluster status --json` prints."""
         child = self.start("status", "--json")
         out, _ = child.communicate(timeout=60)
         found = json.loads(out)
         assert isinstance(found, dict)
         return found
 
+    def report(self) -> report.ClusterReport:
+        """The same without a process of its own, to be asked again and again."""
+        return report.cluster_report(layout.Layout())
+
     def pids(self) -> dict[str, int | None]:
-        return {entry["name"]: entry["pid"] for entry in self.status()["processes"]}
+        return {entry.name: entry.pid for entry in self.report().processes}
 
     def is_healthy(self) -> bool:
-        return bool(self.status()["healthy"])
+        return self.report().is_healthy
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         # The file of the one who runs the test may not have the context.
@@ -269,6 +274,13 @@ def cluster_processes() -> set[int]:
     return found - {os.getpid()}
 
 
+def command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return "(it has ended)"
+
+
 def kill_everything() -> None:
     """Kill the supervisor, each process, each shim and each pod at once, until none is left."""
 
@@ -297,7 +309,7 @@ def inventory() -> dict[str, list[str]]:
     trees = cgroups.read_mounts(Path("/proc/mounts").read_text())
     groups = [] if trees is None else [g for m in trees.mounts for g, _, _ in os.walk(m)]
     return {
-        "processes": [str(pid) for pid in sorted(cluster_processes())],
+        "processes": [f"{pid}: {command_line(pid)}" for pid in sorted(cluster_processes())],
         "mounts": sorted(Path("/proc/self/mounts").read_text().splitlines()),
         "devices": sorted(os.listdir("/sys/class/net")),
         "addresses": run("ip", "-brief", "address").splitlines(),

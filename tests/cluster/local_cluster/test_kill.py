@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jr2_cli.local_cluster import layout
+from jr2_cli.local_cluster import layout, report
 
 from .conftest import Machine, Witness, cluster_processes, kill_everything, wait_until
 
@@ -26,6 +26,10 @@ def new_text() -> str:
     return f"note-{secrets.token_hex(4)}"
 
 
+def entry_of(machine: Machine, name: str) -> report.ProcessReport:
+    return next(entry for entry in machine.report().processes if entry.name == name)
+
+
 def test_each_process_that_is_killed_comes_back_and_the_pod_goes_on(
     running: Machine, witness: Witness
 ) -> None:
@@ -34,17 +38,17 @@ def test_each_process_that_is_killed_comes_back_and_the_pod_goes_on(
     container = witness.container()
     assert set(running.pids()) == set(PROCESSES)
     for name in PROCESSES:
-        before = {entry["name"]: entry for entry in running.status()["processes"]}[name]
-        os.kill(before["pid"], signal.SIGKILL)
+        before = entry_of(running, name)
+        assert before.pid is not None
+        os.kill(before.pid, signal.SIGKILL)
 
-        def is_back(name: str = name, before: dict[str, int] = before) -> bool:
-            status = running.status()
-            entry = next(entry for entry in status["processes"] if entry["name"] == name)
+        def is_back(name: str = name, before: report.ProcessReport = before) -> bool:
+            entry = entry_of(running, name)
             return (
-                bool(status["healthy"])
-                and entry["pid"] not in (None, before["pid"])
-                and entry["restarts"] == before["restarts"] + 1
-                and entry["lastExit"] == -signal.SIGKILL
+                running.is_healthy()
+                and entry.pid not in (None, before.pid)
+                and entry.restarts == before.restarts + 1
+                and entry.last_exit == -signal.SIGKILL
             )
 
         wait_until(f"{name} is back", is_back)
@@ -62,7 +66,7 @@ def test_a_new_supervisor_takes_over_from_one_that_was_killed(
     supervisor = running.status()["supervisor"]["pid"]
 
     os.kill(supervisor, signal.SIGKILL)
-    wait_until("the supervisor is gone", lambda: running.status()["state"] == "unsupervised")
+    wait_until("the supervisor is gone", lambda: running.report().state == "unsupervised")
     assert running.pids() == before
     running.jr2("status", code=1)
     said = running.jr2("start")

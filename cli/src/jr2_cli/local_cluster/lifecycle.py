@@ -144,9 +144,9 @@ class Cluster:
             self.reporter.progress("cluster: stopping")
             self._stop_supervisor()
             self.reporter.progress(None)
-        elif self.files.plan.exists():
-            work = plan.Plan.model_validate_json(self.files.plan.read_bytes())
-            remains.end_leftovers(work)
+        # What a supervisor that was killed left, and what a process of it had started last.
+        with suppress(OSError, ValueError):
+            remains.end_leftovers(plan.Plan.model_validate_json(self.files.plan.read_bytes()))
         leftovers.end_pods(self.files)
 
     def _stop_supervisor(self) -> None:

@@ -139,6 +139,17 @@ def test_host_ports_of_our_network_go_and_what_others_share_stays() -> None:
     )
 
 
+def test_the_chains_of_host_ports_go_when_nobody_has_one_any_more() -> None:
+    saved = "*nat\n:CNI-HOSTPORT-DNAT -\n:CNI-HOSTPORT-SETMARK -\n:OTHER -\nCOMMIT\n"
+
+    lines = network.chain_removal(saved).splitlines()
+
+    assert [line for line in lines if line.startswith("-X")] == [
+        "-X CNI-HOSTPORT-DNAT",
+        "-X CNI-HOSTPORT-SETMARK",
+    ]
+
+
 def test_the_chains_of_host_ports_go_when_only_our_network_had_one() -> None:
     lines = network.chain_removal(PORTS.format(theirs="")).splitlines()
 

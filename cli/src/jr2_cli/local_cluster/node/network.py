@@ -150,8 +150,9 @@ def _our_chains(chains: Sequence[str], rules: Sequence[_Rule]) -> set[str]:
     for rule in ports:
         if rule.is_of_our_network:
             ours.update(rule.targets)
-    if ports and all(rule.is_of_our_network for rule in ports):
-        # No other network has a host port: what they share goes as well.
+    if all(rule.is_of_our_network for rule in ports):
+        # No other network has a host port: what they share goes as well. The plugin that made it
+        # makes it again for the next one.
         ours.update(chain for chain in chains if chain.startswith(_SHARED_CHAINS))
     return ours
 
