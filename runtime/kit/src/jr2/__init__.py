@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     )
     from .parts.workspace_chart import workspace
     from .parts.workspaces import Inside, UserContainer, Workspace, WorkspaceSpec, context
+    from .pools import Next, PoolOutput, Source, pool
     from .run_data import Context, Start
     from .states import OutputState, State
     from .tasks import ItemDone, ItemError, Task, TaskError
@@ -135,8 +136,10 @@ __all__ = [
     "Message",
     "ModelLimits",
     "Network",
+    "Next",
     "Operator",
     "OutputState",
+    "PoolOutput",
     "PriorityClasses",
     "Provider",
     "Push",
@@ -147,6 +150,7 @@ __all__ = [
     "Secret",
     "SecretKeyRef",
     "Size",
+    "Source",
     "Start",
     "State",
     "Target",
@@ -160,6 +164,7 @@ __all__ = [
     "WorkspaceSpec",
     "context",
     "customize",
+    "pool",
     "workspace",
 ]
 
@@ -201,6 +206,7 @@ _MODULES: typing.Final = {
         "Message",
         "WorkspaceLost",
     ),
+    "pools": ("Next", "PoolOutput", "Source", "pool"),
     "handles": ("Final", "History"),
     "chains": ("Items", "Running"),
     "states": ("OutputState", "State"),

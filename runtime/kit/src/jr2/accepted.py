@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
+_encode: Final = json.JSONEncoder().encode
 
 
 class Unfit(Exception):
@@ -28,7 +29,7 @@ def parse(model: type[M], value: JsonValue) -> M:
         Unfit: the value does not fit.
     """
     try:
-        return model.model_validate_json(json.dumps(value))
+        return model.model_validate_json(_encode(value))
     except ValidationError as bad:
         raise Unfit(problems(bad)) from None
 

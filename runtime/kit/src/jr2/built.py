@@ -62,6 +62,7 @@ class BuiltMachine(Generic[D, C, O]):
         children: Mapping[str, BuiltMachine[Any, Any, Any]] = MappingProxyType({}),
         sandbox: SandboxParts | None = None,
         inside: BodyOf | None = None,
+        output: Any = None,
     ) -> None:
         self.chart = chart
         self.door = door
@@ -80,6 +81,11 @@ class BuiltMachine(Generic[D, C, O]):
         """Of the body of a `workspace()`: the door and the Repo Slots that it is written for."""
         self.provided = NOTHING
         """The stand-ins that `provide` gave it."""
+
+        self.output = output
+        """The type of what a run ends with; `None`: it ends with nothing."""
+        self.wraps: str | None = None
+        """The slot of the one Machine that a composer of this one means, as in a `pool()`."""
 
     def __repr__(self) -> str:
         return f"<BuiltMachine {self.id!r}>"

@@ -28,7 +28,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import JsonValue
 
-from .events import Event
+from .events import Event, event_name
 from .run_data import Context, Start
 
 ROOT: Final = 0
@@ -132,6 +132,11 @@ class Gate:
     """The address, unique among the open Gates of a run; `None`: the actor path and the state."""
     meta: Callable[[Any], Any] | None
     accepts: tuple[type[Event], ...]
+    by_name: Mapping[str, type[Event]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        known = {event_name(event): event for event in self.accepts}
+        object.__setattr__(self, "by_name", known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,6 +218,10 @@ class Chart:
     """For each node that has any, its history nodes."""
     pools: tuple[int, ...] = field(init=False, repr=False)
     """The nodes with `pool` invocations."""
+    is_leaf: tuple[bool, ...] = field(init=False, repr=False)
+    """For each node whether it has no states inside, so that it is an innermost active one."""
+    is_eventless: bool = field(init=False, repr=False)
+    """Whether any transition is eventless."""
     memo: dict[Transition, Any] = field(init=False, repr=False)
     """What the kernel has worked out of each transition; filled when it is asked."""
     _by_id: dict[str, int] = field(init=False, repr=False)
@@ -239,6 +248,12 @@ class Chart:
             "last": tuple(last),
             "histories": histories,
             "pools": pools,
+            "is_leaf": tuple(not node.children for node in self.nodes),
+            "is_eventless": any(
+                transition.event == EVENTLESS
+                for node in self.nodes
+                for transition in node.transitions
+            ),
             "memo": {},
             "_by_id": {node.id: node.index for node in self.nodes},
             "_found": {},

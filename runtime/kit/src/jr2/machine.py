@@ -283,6 +283,7 @@ class Machine(Scope[C], Generic[D, C, O]):
         self._inside = None if inside is None else BodyOf(inside, slots_of(slots))
         self._context: type[Context] = Context if context is None else context
         self._start = (lambda _: Context()) if start is None else start
+        self._output_type = output
         self._output = None if output is None else TypeAdapter(output)
         self._parts = PartDrafts(self._draft)
 
@@ -419,6 +420,7 @@ class Machine(Scope[C], Generic[D, C, O]):
             effects=self._parts.effects,
             children={**self._parts.children, **self._draft.inline},
             inside=self._inside,
+            output=self._output_type,
         )
 
 

@@ -30,9 +30,9 @@ class Context(BaseModel):
             AttributeError: the context has no such field; the text lists those that it has.
             pydantic.ValidationError: a value does not fit its field.
         """
-        fields = type(self).model_fields
-        unknown = changes.keys() - fields.keys()
-        if unknown:
+        fields = type(self).__pydantic_fields__
+        if not changes.keys() <= fields.keys():
+            unknown = changes.keys() - fields.keys()
             raise AttributeError(
                 f"{type(self).__name__} has no field {sorted(unknown)[0]!r} "
                 f"(fields: {', '.join(fields) or 'none'})"

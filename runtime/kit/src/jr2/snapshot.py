@@ -189,7 +189,7 @@ def write_context(context: Context) -> str:
     Raises:
         ValueError: it has no JSON form, or one that is no valid UTF-8.
     """
-    return context.model_dump_json(warnings=False)
+    return context.__pydantic_serializer__.to_json(context, warnings=False).decode()
 
 
 def read_context(chart: Chart, text: str) -> Context:
@@ -198,7 +198,8 @@ def read_context(chart: Chart, text: str) -> Context:
     Raises:
         pydantic.ValidationError: it does not fit the Machine's context.
     """
-    return chart.context.model_validate_json(text)
+    read: Context = chart.context.__pydantic_validator__.validate_json(text)
+    return read
 
 
 def _index(chart: Chart, node_id: str) -> int:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 
-from jr2 import BuildRefused, BuiltMachine, Context, EventRefused, ExternalEvent, Machine, Message
-from jr2.host_wire import GateEvent, TaskDone
+from jr2 import (
+    BuildRefused,
+    BuiltMachine,
+    Context,
+    EventRefused,
+    ExternalEvent,
+    Machine,
+    Message,
+    Start,
+    kernel,
+)
+from jr2.chart import Chart, Invocation, Node, Transition
+from jr2.host_wire import GateEvent, TaskDone, TaskFailed, TimerFired
 from jr2.snapshot import SnapshotError
 from tests.unit.kit.kernel.runs import Run
 
@@ -388,3 +400,108 @@ def test_two_children_of_one_name_that_may_run_at_once_are_refused() -> None:
         'machine "parent": state "both.right" invokes the child "greeter", and so does state '
         '"both.left", which may be active at once: give one of them an id=',
     )
+
+
+def other_kinds() -> Chart:
+    """A chart with an Effect and a Sandbox, as the parts of a Machine make them."""
+    common: Any = {"input": None, "encode_input": lambda v: v, "decode_output": lambda v: v}
+    return Chart(
+        id="kinds",
+        nodes=(
+            Node(index=0, kind="compound", path=(), parent=None, children=(1, 2), initial=(1,)),
+            Node(
+                index=1,
+                kind="atomic",
+                path=("one",),
+                parent=0,
+                invocations=(
+                    Invocation(id="e", kind="effect", slot="e", done="d", failed="f", **common),
+                    Invocation(
+                        id="s", kind="sandbox", slot="s", done="ready", failed="lost", **common
+                    ),
+                ),
+                transitions=(Transition(source=1, event="ready", targets=(2,)),),
+            ),
+            Node(index=2, kind="atomic", path=("two",), parent=0),
+        ),
+        context=Ctx,
+        start=lambda _: Ctx(),
+    )
+
+
+def test_effects_and_sandboxes_start_and_stop_like_tasks() -> None:
+    chart = other_kinds()
+    step = kernel.start(chart, Start(door=None, run_id="run-1"))
+    assert [one.model_dump() for one in step.commands] == [
+        {
+            "kind": kind,
+            "key": f"one#1:{key}",
+            "machine": [],
+            "slot": slot,
+            "actor": [],
+            "input": None,
+        }
+        for kind, key, slot in (
+            ("run_effect", "effect.e", "e"),
+            ("start_sandbox", "sandbox.s", "s"),
+        )
+    ]
+
+    step = kernel.step(chart, step.snapshot, TaskDone(key="one#1:sandbox.s"))
+
+    assert [one.model_dump() for one in step.commands] == [
+        {"kind": "stop_effect", "key": "one#1:effect.e"}
+    ]
+    assert [one.model_dump() for one in kernel.stop_live(chart, step.snapshot)] == []
+
+
+def test_the_failure_of_an_effect_without_a_route_names_it() -> None:
+    chart = other_kinds()
+    step = kernel.start(chart, Start(door=None, run_id="run-1"))
+
+    step = kernel.step(chart, step.snapshot, TaskFailed(key="one#1:effect.e", reason="no"))
+
+    assert step.snapshot.fault == 'Effect "e" failed and no .failed(…) takes it: no'
+    assert [one.model_dump() for one in step.commands] == [
+        {"kind": "stop_sandbox", "key": "one#1:sandbox.s"}
+    ]
+
+
+def test_a_key_of_a_child_itself_is_ignored() -> None:
+    run = Run(parent())
+
+    for event in (
+        TaskDone(key=CHILD),
+        TimerFired(key="hosting#1:after.7"),
+        TaskDone(key=CHILD + "/x"),
+    ):
+        assert run.machine.step(run.step.snapshot, event).snapshot is run.step.snapshot
+    assert kernel.picks.find(run.machine.chart, run.step.snapshot, "nowhere#1:task.x") is None
+    assert kernel.picks.find(run.machine.chart, run.step.snapshot, "hosting#1:child.no/x") is None
+    gone = run.gate("parent", "leave").step.snapshot
+    assert kernel.picks.find(run.machine.chart, gone, f"{CHILD}/working#1:task.greet") is None
+
+
+def test_an_output_that_the_parent_cannot_read_is_a_failure() -> None:
+    built = instant("now")
+    broken = dataclasses.replace(built.chart, decode_output=lambda value: 1 // 0)
+    built.chart = broken
+    m = Machine("parent", context=Ctx, start=lambda _: Ctx())
+    first, end = m.state("first", initial=True), m.state("end")
+    first.invoke(m.child("instant", built)).failed(
+        to=end, assign=lambda c, error: c.wrote(error.reason)
+    )
+
+    assert Run(m.build()).context["log"] == [
+        "its output: ZeroDivisionError: integer division or modulo by zero"
+    ]
+
+
+def test_a_machine_without_output_gives_its_parent_none() -> None:
+    inner = Machine("inner", context=Ctx, start=lambda _: Ctx())
+    inner.state("waits", initial=True).always(to=inner.final("end"))
+    m = Machine("parent", context=Ctx, start=lambda _: Ctx())
+    first, end = m.state("first", initial=True), m.state("end")
+    first.invoke(m.child("inner", inner.build())).done(to=end, guard=lambda _, out: out is None)
+
+    assert Run(m.build()).value == "end"

@@ -258,7 +258,7 @@ def _gate_event(chart: Chart, snapshot: Snapshot, event: host_wire.GateEvent) ->
             f'Gate "{event.gate}" was entered again: the event answers {event.id!r}, and '
             f"{current!r} is open",
         )
-    model = _named(node.gate.accepts, event.name)
+    model = node.gate.by_name.get(event.name)
     if model is None:
         names = ", ".join(event_name(one) for one in node.gate.accepts)
         raise EventRefused(

@@ -13,8 +13,7 @@ Source: design §4.1, spec/runtime.md §1.7 and §1.9; W3C SCXML, appendix D.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..chart import EVENTLESS, ROOT, Action, Chart, Node, Raised, Transition
@@ -22,9 +21,9 @@ from ..events import Event, Message, event_name, message_wire
 from ..host_wire import Emit
 from ..run_data import Context, Start
 from ..snapshot import OpenGate, Snapshot, json_text
-from .faults import USER_ERRORS, WrongType, broke
+from .faults import USER_ERRORS, Fault, WrongType, broke
 from .keys import ROOT_PLACE, Place
-from .outbox import Outbox
+from .outbox import MAX_MICROSTEPS, Outbox
 from .plans import Plan, initial_plan, plan_of
 
 
@@ -48,13 +47,14 @@ class Macrostep:
         self.active = dict(before.entries)
         self.count = before.count
         self.ended = before.ended
-        self.gates: dict[int, OpenGate] = dict(before.gates)
-        self.history: dict[int, tuple[int, ...]] = dict(before.history)
-        self.children: dict[str, Snapshot] = dict(before.children)
+        # What a step seldom changes is copied when it does.
+        self.gates: Mapping[int, OpenGate] = before.gates
+        self.history: Mapping[int, tuple[int, ...]] = before.history
+        self.children: dict[str, Snapshot] = dict(before.children) if before.children else {}
         self.context: Any = before.context
         self.entered: set[int] = set()
         """States that were entered and whose invocations have not begun."""
-        self.internal: deque[tuple[str, Any]] = deque()
+        self.internal: list[tuple[str, Any]] = []
         self.assigned = False
         self.output: str | None = None
         """JSON text once a final state below the root is entered."""
@@ -87,11 +87,14 @@ class Macrostep:
 
     def _to_rest(self) -> None:
         while self.output is None:
-            chosen, data = self._select(EVENTLESS, None), None
+            chosen: Sequence[Transition] = ()
+            data = None
+            if self.chart.is_eventless:
+                chosen = self._select(EVENTLESS, None)
             if not chosen:
                 if not self.internal:
                     return
-                name, data = self.internal.popleft()
+                name, data = self.internal.pop(0)
                 chosen = self._select(name, data)
                 if not chosen:
                     continue
@@ -104,11 +107,17 @@ class Macrostep:
     # --- choosing ---------------------------------------------------------------------------------
     def _select(self, name: str, data: Any, within: int = ROOT) -> Sequence[Transition]:
         """Return the transitions that an event enables, without conflicts, in document order."""
-        chart = self.chart
+        candidates = self.chart.candidates
+        leaves = self._leaves(within)
+        if len(leaves) == 1:
+            for transition in candidates(leaves[0], name):
+                if transition.guard is None or self._allows(transition, data):
+                    return (transition,)
+            return ()
         chosen: list[Transition] = []
         refused: set[Transition] = set()
-        for leaf in self._leaves(within):
-            for transition in chart.candidates(leaf, name):
+        for leaf in leaves:
+            for transition in candidates(leaf, name):
                 if transition in chosen:
                     break
                 if transition in refused:
@@ -119,11 +128,9 @@ class Macrostep:
                 refused.add(transition)
         return chosen if len(chosen) < 2 else self._without_conflicts(chosen)
 
-    def _leaves(self, within: int) -> Iterable[int]:
-        nodes, last = self.chart.nodes, self.chart.last[within]
-        found = [
-            index for index in self.active if within <= index <= last and not nodes[index].children
-        ]
+    def _leaves(self, within: int) -> list[int]:
+        is_leaf, last = self.chart.is_leaf, self.chart.last[within]
+        found = [index for index in self.active if within <= index <= last and is_leaf[index]]
         return found if len(found) < 2 else sorted(found)
 
     def _without_conflicts(self, chosen: list[Transition]) -> list[Transition]:
@@ -145,12 +152,18 @@ class Macrostep:
         return [transition for transition, _ in kept]
 
     def _plan(self, transition: Transition) -> Plan:
-        return plan_of(self.chart, transition, self.history)
+        known: Plan | None = self.chart.memo.get(transition)
+        return plan_of(self.chart, transition, self.history) if known is None else known
 
     # --- one microstep ----------------------------------------------------------------------------
     def _take(self, chosen: Sequence[Transition], data: Any) -> None:
         """Exit, act, enter."""
-        self.outbox.count(f'state "{self.chart.nodes[chosen[0].source].id}"')
+        self.outbox.taken += 1
+        if self.outbox.taken > MAX_MICROSTEPS:
+            raise Fault(
+                f"the transitions of {self._where(chosen[0])} do not come to rest: more than "
+                f"{MAX_MICROSTEPS} in one step"
+            )
         plans = [self._plan(transition) for transition in chosen]
         exits = self._exits(plans)
         if exits:
@@ -163,23 +176,28 @@ class Macrostep:
                 self._act(transition.actions, data, transition)
         self._enter(plans, data)
 
-    def _exits(self, plans: Iterable[Plan]) -> list[int]:
+    def _exits(self, plans: Sequence[Plan]) -> list[int]:
         """Return the active states that transitions leave, innermost first."""
-        last = self.chart.last
-        found = {
-            index
-            for plan in plans
-            if plan.domain is not None
-            for index in self.active
-            if plan.domain < index <= last[plan.domain]
-        }
+        if len(plans) == 1:
+            above = plans[0].domain
+            if above is None:
+                return []
+            last = self.chart.last[above]
+            return sorted([index for index in self.active if above < index <= last], reverse=True)
+        found: set[int] = set()
+        for plan in plans:
+            if plan.domain is not None:
+                above, last = plan.domain, self.chart.last[plan.domain]
+                found.update([index for index in self.active if above < index <= last])
         return sorted(found, reverse=True)
 
     def _exit(self, exits: list[int], data: Any) -> None:
         nodes = self.chart.nodes
-        for index in exits:
-            for history in self.chart.histories.get(index, ()):
-                self.history[history] = self._remember(history, index)
+        if self.chart.histories:
+            for index in exits:
+                for history in self.chart.histories.get(index, ()):
+                    remembered = self._remember(history, index)
+                    self.history = {**self.history, history: remembered}
         for index in exits:
             node = nodes[index]
             if node.exit:
@@ -213,7 +231,7 @@ class Macrostep:
         self.entered.add(index)
         if node.entry:
             self._act(node.entry, data, node)
-        if index in plan.defaults and node.initial_actions:
+        if node.initial_actions and index in plan.defaults:
             self._act(node.initial_actions, data, node)
         for place, history in plan.recalled:
             if place == index:

@@ -18,7 +18,6 @@ from ..host_wire import (
     StopTask,
     StopTurn,
 )
-from .faults import Fault
 
 MAX_MICROSTEPS: Final = 1_000
 """How many transitions one step may take before it is said not to end."""
@@ -62,19 +61,6 @@ class Outbox:
         """Say that something ends."""
         if self.starts.pop(key, None) is None and key != self.heard:
             self.stops.append(stop_command(kind, key))
-
-    def count(self, where: str) -> None:
-        """Count one microstep.
-
-        Raises:
-            Fault: the step does not come to rest.
-        """
-        self.taken += 1
-        if self.taken > MAX_MICROSTEPS:
-            raise Fault(
-                f"the transitions of {where} do not come to rest: more than {MAX_MICROSTEPS} in "
-                "one step"
-            )
 
     def commands(self) -> tuple[Command, ...]:
         """Return what stops, what is told, and what starts, in this order."""

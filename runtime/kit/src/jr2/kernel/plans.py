@@ -32,10 +32,7 @@ class Plan:
 
 
 def plan_of(chart: Chart, transition: Transition, history: History) -> Plan:
-    """Return what a transition exits and enters."""
-    known: Plan | None = chart.memo.get(transition)
-    if known is not None:
-        return known
+    """Work out what a transition exits and enters; it is remembered when no history decides."""
     entry = _Entry(chart, history)
     plan = entry.plan(transition)
     if not entry.asked_history:

@@ -14,7 +14,6 @@ Source: design §4.1, spec/authoring.md §2.8, §2.9, §2.11, spec/runtime.md §
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
@@ -62,7 +61,7 @@ class MachineStep(Macrostep):
         self, chart: Chart, before: Snapshot, outbox: Outbox, place: Place = ROOT_PLACE
     ) -> None:
         super().__init__(chart, before, outbox, place)
-        self.external: deque[tuple[str, Snapshot | str]] = deque()
+        self.external: list[tuple[str, Snapshot | str]] = []
         """Children that have ended and are not heard yet: the key, and the end or the fault."""
 
     def receive(self, chain: Sequence[str], act: Callable[[MachineStep], bool]) -> bool:
@@ -89,7 +88,7 @@ class MachineStep(Macrostep):
                 self._fill_pools()
             if not self.external:
                 return
-            self._hear_child(*self.external.popleft())
+            self._hear_child(*self.external.pop(0))
 
     def settle(self) -> Snapshot:
         """Return the Machine's part of the run after the step."""
@@ -103,7 +102,9 @@ class MachineStep(Macrostep):
             entries={index: self.active[index] for index in sorted(self.active)},
             count=self.count,
             ended=self.ended,
-            gates={index: self.gates[index] for index in sorted(self.gates)},
+            gates=self.gates
+            if len(self.gates) < 2
+            else {index: self.gates[index] for index in sorted(self.gates)},
             history=self.history,
             children=self.children,
             context_json=context_json,
@@ -209,7 +210,7 @@ class MachineStep(Macrostep):
         if address in self.outbox.addresses:
             raise Fault(f'{what} has the id "{address}", and a Gate with that id is open')
         self.outbox.addresses.add(address)
-        self.gates[node.index] = OpenGate(address, meta_json)
+        self.gates = {**self.gates, node.index: OpenGate(address, meta_json)}
 
     # --- what ends --------------------------------------------------------------------------------
     def _stop(self, node: Node, entry: int) -> None:
@@ -229,8 +230,8 @@ class MachineStep(Macrostep):
             if key not in self.ended:
                 self.outbox.stop("after", prefix + key)
         if node.gate is not None:
-            opened = self.gates.pop(node.index)
-            self.outbox.addresses.discard(opened.gate)
+            self.outbox.addresses.discard(self.gates[node.index].gate)
+            self.gates = {index: one for index, one in self.gates.items() if index != node.index}
         if self.ended:
             mark = entry_mark(node, entry)
             self.ended = frozenset(key for key in self.ended if not key.startswith(mark))
@@ -367,7 +368,11 @@ class MachineStep(Macrostep):
             back = read_context(self.chart, text)
         except USER_ERRORS as error:
             broke(f"the context {name}, written as JSON and read back,", error)
-        if back != self.context:
+        # Most contexts are their fields alone, which is asked first for it is quick.
+        plain = self.context.__pydantic_private__ is None and (
+            self.context.__pydantic_extra__ is None
+        )
+        if not (plain and back.__dict__ == self.context.__dict__) and back != self.context:
             changed = [
                 key for key, value in self.context.__dict__.items() if back.__dict__[key] != value
             ]

@@ -83,6 +83,8 @@ def _visits(visit: Visit) -> Iterator[Visit]:
     for slot, child in machine.children.items():
         if machine.chart.children[slot].inline:
             yield from _visits(_below(visit, child, visit.path, inline=True))
+        elif slot == machine.wraps:
+            yield from _visits(_below(visit, child, visit.path, inline=visit.inline))
         else:
             yield from _visits(_below(visit, child, (*visit.path, slot), inline=visit.inline))
 

@@ -126,6 +126,11 @@ class _Customized:
         self, machine: BuiltMachine[Any, Any, Any], given: Mapping[str, Any]
     ) -> BuiltMachine[Any, Any, Any]:
         sandbox = machine.sandbox
+        if machine.wraps is not None:
+            inside = self._made(machine.children[machine.wraps], given)
+            return machine.replaced(
+                agents=machine.agents, effects=machine.effects, children={machine.wraps: inside}
+            )
         if sandbox is None:
             misplaced = [key for key in given if key in WRAPPER]
             if misplaced:

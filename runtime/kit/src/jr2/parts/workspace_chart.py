@@ -155,6 +155,7 @@ def _wrapped(id: str, parts: SandboxParts) -> BuiltMachine[Any, Any, Any]:
         tasks={},
         children={BODY: parts.body},
         sandbox=parts,
+        output=parts.body.output,
     )
 
 
