@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 PARTS = '''\
 """Machines with parts of each kind; no Workflow."""
 
-import dataclasses
-
 from jr2 import *
-from jr2.chart import ChildMachine
 from pydantic import BaseModel
 
 
@@ -43,28 +40,12 @@ def body(name="ticket", *, model="a/b", access="write", effects={}, child=None, 
         m.effect(slot, effect)
     coding, done = m.state("coding", initial=True), m.final("done")
     coding.turn(coder, lambda c: Turn(prompt="x")).on(Submit, to=done).on(AgentFault, to=done)
-    return composed(m.build(), child, inline)
-
-
-def composed(machine, child, inline):
-    children = {}
+    asking = m.state("asking")
     if child is not None:
-        children["review"] = child
+        asking.invoke(m.child("review", child), lambda c: Door()).done(to=done)
     if inline is not None:
-        children["inline:" + inline.id] = inline
-    charts = {
-        slot: ChildMachine(chart=one.chart, start=lambda s: s, inline=slot.startswith("inline:"))
-        for slot, one in children.items()
-    }
-    return BuiltMachine(
-        dataclasses.replace(machine.chart, children=charts),
-        machine.door,
-        machine.tasks,
-        agents=machine.agents,
-        effects=machine.effects,
-        children=children,
-        inside=machine.inside,
-    )
+        asking.invoke(inline, lambda c: Door()).done(to=done)
+    return m.build()
 
 
 def triage(**parts):
@@ -378,7 +359,7 @@ def test_a_push_of_a_composed_workspace_names_its_route(
     root = instance(make_instance, 'triage(child=wrap(body(effects={"p": Push(repo="app")})))')
 
     assert refused(root, said)[0].startswith(
-        'error: Workspace of workflow "w" → "review": the push'
+        'error: Workspace of workflow "w" → "asking": the push'
     )
     monkeypatch.setenv("GITHUB_TOKEN", "")
     assert len(refused(root, said)) == 1
