@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jr2 import charts
@@ -63,3 +65,22 @@ def test_a_parallel_root(render: Render) -> None:
 
     assert {"both", "left", "right", "on", "off", "any state"} <= set(picture.words)
     assert Counter(picture.edges) == Counter(["flip", "flip", "reset"])
+
+
+def test_the_parallel_machine_of_the_docs(render: Render) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "machines.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```mermaid\n(.*?)^```$", page, re.M | re.S)
+
+    picture = render(shown)
+
+    assert {
+        *("checking", "lint", "linting", "linted", "test", "testing", "tested", "H* back"),
+        *("paused", "signing", "Machine signature (slot signature)", "waiting", "signed"),
+        *("released", "lapsed", "waits at Gate signature.waiting", "waits at Gate paused"),
+    } <= set(picture.words)
+    assert Counter(picture.edges) == Counter(
+        [
+            *("lint_passed", "tests_passed", "at first", "at first", "pause", "done", "resume"),
+            *("after 7d", "sign [is_named]", "signature done"),
+        ]
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jr2 import charts, walk
+from jr2 import charts, host_wire, walk
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMED = re.compile(r"# workflows/(\S+)\n")
@@ -63,10 +63,38 @@ def test_each_python_of_a_page_is_python(page: str) -> None:
         compile(code, page, "exec")
 
 
-def test_the_chart_of_the_page_is_the_one_of_its_machine(folder: Path) -> None:
-    (example,) = (code for code in blocks("machines.md", "python") if "review.gate(" in code)
-    (shown,) = blocks("charts.md", "mermaid")
+@pytest.mark.parametrize(
+    ("page", "machine"), [("charts.md", 'Machine("review"'), ("machines.md", 'Machine("release"')]
+)
+def test_the_chart_of_a_page_is_the_one_of_its_machine(
+    folder: Path, page: str, machine: str
+) -> None:
+    (example,) = (code for code in blocks("machines.md", "python") if machine in code)
+    (shown,) = blocks(page, "mermaid")
 
     loaded = load(folder, [example])
 
     assert charts.difference(shown, charts.draw(loaded.workflows[0].machine.chart)) is None
+
+
+def test_the_parallel_machine_of_the_page_does_what_it_says(folder: Path) -> None:
+    (example,) = (code for code in blocks("machines.md", "python") if 'Machine("release"' in code)
+    machine = load(folder, [example]).workflows[0].machine
+    snapshot = machine.start(None, "r").snapshot
+
+    def send(gate: str, name: str, **payload: str) -> None:
+        nonlocal snapshot
+        event = host_wire.GateEvent(gate=gate, name=name, payload=dict(payload))
+        snapshot = machine.step(snapshot, event).snapshot
+
+    send("checking.lint.linting", "lint_passed")
+    send("checking.test.testing", "pause")
+    assert machine.view(snapshot).value == "paused"
+    send("paused", "resume")
+    assert machine.view(snapshot).value == {"checking": {"lint": "linted", "test": "testing"}}
+    send("checking.test.testing", "tests_passed")
+    assert machine.view(snapshot).value == "signing"
+    send("signature.waiting", "sign", by="")
+    assert machine.view(snapshot).status == "active"
+    send("signature.waiting", "sign", by="ann")
+    assert (machine.view(snapshot).status, machine.view(snapshot).output) == ("done", "ann")

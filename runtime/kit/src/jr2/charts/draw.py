@@ -42,7 +42,7 @@ def draw(chart: Chart) -> str:
         "%% run it again. Comments, styles and a direction may be added here.",
         HEADER,
     ]
-    _Machine(chart, drawing, ()).root(1)
+    _Machine(chart, drawing).root(1)
     drawing.lines += drawing.edges
     return "\n".join(drawing.lines) + "\n"
 
@@ -69,10 +69,18 @@ class _Machine:
         chart: what is drawn.
         drawing: where.
         place: the keys of the state that it is drawn in.
+        actors: its actor path, which names its Gates.
     """
 
-    def __init__(self, chart: Chart, drawing: _Drawing, place: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        chart: Chart,
+        drawing: _Drawing,
+        place: tuple[str, ...] = (),
+        actors: tuple[str, ...] = (),
+    ) -> None:
         self.chart = chart
+        self.actors = actors
         self.drawing = drawing
         self.place = place
         self.ids = {
@@ -146,7 +154,8 @@ class _Machine:
         name = self.drawing.ids.give(place)
         words = labels.text(f"Machine {machine.id} ({how})")
         self.drawing.put(depth, f'state "{words}" as {name} {{')
-        _Machine(machine, self.drawing, place).root(depth + 1)
+        actor = "(item)" if invocation.kind == "pool" else invocation.actor or invocation.id
+        _Machine(machine, self.drawing, place, (*self.actors, actor)).root(depth + 1)
         self.drawing.put(depth, "}")
 
     def _state(self, node: Node, depth: int) -> None:
@@ -177,7 +186,8 @@ class _Machine:
         ]
         if node.gate is not None:
             gate = node.gate.gate
-            name = "(computed)" if callable(gate) else gate or node.id
+            own = ".".join((*self.actors, node.id))
+            name = "(computed)" if callable(gate) else gate or own
             said.append(f"waits at Gate {name}")
         return said
 
