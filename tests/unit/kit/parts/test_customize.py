@@ -114,6 +114,28 @@ def test_a_composed_machine_is_reached_by_its_slots(make: MakeBody, wrap: Wrap) 
     )
 
 
+def test_two_customizations_of_one_machine_are_two_machines(make: MakeBody) -> None:
+    stock = make(name="coder", model=OPEN)
+    parent = make(
+        children={
+            "left": customize(stock, agents={"coder": {"model": "local/left"}}),
+            "right": customize(stock, agents={"coder": {"model": "local/right"}}),
+        }
+    )
+
+    made = customize(parent, actors={"left": {"agents": {"coder": {"model": "local/other"}}}})
+
+    assert [one.agents["coder"].model for one in parent.children.values()] == [
+        "local/left",
+        "local/right",
+    ]
+    assert [one.agents["coder"].model for one in made.children.values()] == [
+        "local/other",
+        "local/right",
+    ]
+    assert stock.agents["coder"].model is OPEN
+
+
 def test_an_empty_customize_gives_an_equal_machine(make: MakeBody, wrap: Wrap) -> None:
     stock = wrap(make())
 

@@ -138,6 +138,24 @@ def test_a_body_that_is_written_for_no_workspace_is_told_of_it_all_the_same() ->
     assert body_context(machine, step) == {"told": {"ticket": "T-1"}}
 
 
+def test_a_body_that_faults_faults_the_run_and_leaves_the_sandbox() -> None:
+    def broken(i: Inside[Door, Worktrees]) -> Ctx:
+        raise RuntimeError("no")
+
+    m = Machine("ticket", inside=Door, context=Ctx, start=broken)
+    m.state("a", initial=True)
+    machine = workspace(
+        m.build(), door=Door, repos={"a": "https://h/a"}, spec=lambda _: WorkspaceSpec(branch="b")
+    )
+    step = machine.start({}, "run-1")
+    for _ in range(3):
+        step = answer(machine, step)
+
+    assert machine.view(step.snapshot).status == "error"
+    assert "RuntimeError: no" in (machine.view(step.snapshot).fault or "")
+    assert [one.kind for one in step.commands if one.kind == "start_sandbox"] == []
+
+
 SPEC = (
     "workspace spec invalid: {}; does jr2 run --input carry every field that spec= of machine "
     '"ticket" reads?'

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 FakeAgent = Callable[[Turn], Event]
 FakeEffect = Callable[[Any], BaseModel]
-FakeTask = Callable[..., Any]
+FakeTask = Callable[[Any], Any] | Callable[[], Any]
 
 
 class Fakes(TypedDict, total=False):
@@ -125,7 +125,7 @@ def _problems(
 def _stand_in(task: Task[Any, Any], fake: FakeTask | None) -> Task[Any, Any]:
     if fake is None:
         return task
-    called = fake
+    called: Callable[..., Any] = fake
 
     async def function(*given: Any) -> Any:
         made = called(*given)
