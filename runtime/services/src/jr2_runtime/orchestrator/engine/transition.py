@@ -123,7 +123,7 @@ def not_yet(command: host_wire.StartTurn | host_wire.RunEffect | host_wire.Start
     what = {
         "start_turn": (f'Agent "{command.slot}"', "Turns"),
         "run_effect": (f'Effect "{command.slot}"', "Effects"),
-        "start_sandbox": (f'Workspace "{command.slot}"', "Sandboxes"),
+        "start_sandbox": ("Workspace", "Sandboxes"),
     }
     part, runs = what[command.kind]
     state = command.key.rpartition("/")[2].partition("#")[0]
