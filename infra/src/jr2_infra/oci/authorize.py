@@ -63,7 +63,7 @@ class Authorizer:
                 if scopes not in self._tokens:
                     self._tokens[scopes] = self._fetch(self._challenge, scopes)
                 return f"Bearer {self._tokens[scopes]}"
-            credential = self._look()
+            credential = self._with_password()
             return None if credential is None else f"Basic {credential.basic}"
 
     def learn(self, answer: httpx2.Response, scopes: Scopes, sent: str | None) -> bool:
@@ -87,7 +87,7 @@ class Authorizer:
                 return True
             if "basic" in offered and sent is None:
                 self._challenge = offered["basic"]
-                return self._look() is not None
+                return self._with_password() is not None
             return False
 
     @property
@@ -104,6 +104,11 @@ class Authorizer:
             if self._credential is None:
                 return f"no credentials for it in {self._place}"
             return f"with the credentials of {self._credential.source}"
+
+    def _with_password(self) -> Credential | None:
+        """The credential; `None` when it is an identity token, which only a place of tokens takes."""
+        credential = self._look()
+        return None if credential is not None and credential.identity_token else credential
 
     def _look(self) -> Credential | None:
         if not self._asked:

@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Protocol
@@ -61,7 +61,7 @@ class Client:
     """Speaks to registries; use it as a context manager.
 
     Args:
-        environ: the environment that credentials, certificates and proxies are read from.
+        environ: the environment that credentials and certificates are read from.
         progress: is told how many bytes have been sent.
         sleep: waits; a test gives its own.
     """
@@ -179,10 +179,18 @@ class Client:
             if not blob.elsewhere
         }
 
+        stopped = threading.Event()
+
+        def count(sent: int) -> None:
+            # What was interrupted, or failed beside it, is not sent to its end.
+            if stopped.is_set():
+                raise RegistryError(f"the push of {target} was stopped")
+            self._count(sent)
+
         def bring(blob: Descriptor) -> str:
             if repository.has_blob(blob.digest):
                 return ""
-            upload = Upload(target=repository, descriptor=blob, source=images, progress=self._count)
+            upload = Upload(target=repository, descriptor=blob, source=images, progress=count)
             if any(upload.mount(other) for other in mounts):
                 return "mounted"
             upload.run()
@@ -190,10 +198,15 @@ class Client:
 
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             try:
-                done = list(pool.map(bring, blobs.values()))
+                waiting = [pool.submit(bring, blob) for blob in blobs.values()]
+                ended, _ = wait(waiting, return_when=FIRST_EXCEPTION)
+                for future in ended:
+                    future.result()
             except BaseException:
+                stopped.set()
                 pool.shutdown(cancel_futures=True)
                 raise
+        done = [future.result() for future in waiting]
         for manifest in manifests[:-1]:
             repository.put_manifest(manifest, manifest.descriptor.digest)
         repository.put_manifest(manifests[-1], version)

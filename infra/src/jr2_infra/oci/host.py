@@ -25,7 +25,8 @@ from .trust import tls_context
 
 ATTEMPTS: Final = 5
 """How often something that makes no progress is tried."""
-_TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
+_TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0, read=120.0)
+"""A registry that has a large blob reads all of it once more before it answers."""
 _REDIRECTS: Final = 5
 _WAIT_SECONDS: Final = 30.0
 """The longest pause that a registry may ask for."""
@@ -41,7 +42,7 @@ class Host:
 
     Args:
         reference: any reference of it.
-        environ: the environment that credentials, certificates and proxies are read from.
+        environ: the environment that credentials and certificates are read from.
         sleep: waits; a test gives its own.
     """
 
@@ -52,7 +53,11 @@ class Host:
         self.sleep = sleep
         self._api = reference.api
         self._http = httpx2.Client(
-            verify=tls_context(self.registry, environ), timeout=_TIMEOUT, follow_redirects=False
+            verify=tls_context(self.registry, environ),
+            timeout=_TIMEOUT,
+            follow_redirects=False,
+            # As Go programs do, no proxy is asked for what is on this machine.
+            trust_env=not is_loopback(self._api),
         )
         config = read_docker_config(environ)
         self._authorizer = Authorizer(

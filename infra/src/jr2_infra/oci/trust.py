@@ -11,12 +11,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import httpx2
 
 from jr2.errors import StepFailed
 
-SYSTEM_FOLDER = Path("/etc/docker/certs.d")
+SYSTEM_FOLDER: Final = Path("/etc/docker/certs.d")
 
 
 def certificate_folders(registry: str, environ: Mapping[str, str]) -> list[Path]:
