@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal, TypeVar
@@ -19,7 +20,7 @@ from urllib.parse import quote
 import httpx2
 from pydantic import ValidationError
 
-from jr2 import errors, names, wire
+from jr2 import errors, names, trace, wire
 
 from . import sse
 
@@ -72,7 +73,7 @@ class Orchestrator:
     def __init__(
         self, url: str, token: str | None, *, transport: httpx2.BaseTransport | None = None
     ) -> None:
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", trace.HEADER: trace.traceparent(os.environ)}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:

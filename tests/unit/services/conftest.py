@@ -36,6 +36,7 @@ from jr2_runtime.orchestrator.assemblies.publish import Publisher
 from jr2_runtime.orchestrator.engine import Engine, Registry
 from jr2_runtime.orchestrator.feeds import Feeds
 from jr2_runtime.orchestrator.host import Processes, open_link
+from jr2_runtime.orchestrator.metrics import Metrics
 from jr2_runtime.orchestrator.program import take_up
 from jr2_runtime.orchestrator.store import Store
 
@@ -307,6 +308,7 @@ async def open_bench(
     folders = Folders(folder / "state")
     folders.prepare()
     clock, registry, feeds = FakeClock(), Registry(names.KIT_VERSION), Feeds()
+    metrics = Metrics()
     store = Store(folder / "state" / names.STATE_DATABASE)
     server = await asyncio.start_unix_server(worker.serve, worker.path)
     try:
@@ -324,6 +326,7 @@ async def open_bench(
                 registry=registry,
                 feeds=feeds,
                 clock=clock,
+                metrics=metrics,
             )
             publisher = Publisher(
                 store=store,
@@ -347,6 +350,8 @@ async def open_bench(
                     publisher=hashlib.sha256(PUBLISH_TOKEN.encode()).hexdigest(),
                     signing_key=SIGNING_KEY,
                 ),
+                metrics=metrics,
+                clock=clock,
                 namespace="unit",
                 comment_after=0.05,
             )

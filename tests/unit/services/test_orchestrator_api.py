@@ -15,6 +15,7 @@ HASH = "0" * 64
 BANDS = {
     "GET /healthz": "open",
     "GET /readyz": "open",
+    "GET /metrics": "open",
     "GET /workflows": "open",
     "GET /workflows/{name}": "open",
     "GET /workflows/{name}/machine": "open",

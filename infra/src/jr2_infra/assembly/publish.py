@@ -8,6 +8,7 @@ Source: spec/runtime.md §1.13, design §5.5.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import httpx2
 from pydantic import ValidationError
 
-from jr2 import names
+from jr2 import names, trace
 from jr2.errors import StepFailed
 from jr2.wire import Assemblies, Published, PublishRefused
 
@@ -68,6 +69,7 @@ def publish(
         "Content-Type": "application/gzip",
         "Content-Length": str(archive.stat().st_size),
         names.HEADER_KIT_VERSION: names.KIT_VERSION,
+        trace.HEADER: trace.traceparent(os.environ),
     }
     if lease is not None:
         headers[names.HEADER_LEASE] = lease

@@ -279,6 +279,7 @@ def test_a_publish_says_what_it_replaces_and_carries_the_lease(
     (put,) = orchestrator.puts
     assert put["path"] == f"/assemblies/{ASSEMBLY}"
     assert put["X-JR2-Lease"] == "2026-01-01T00:00:00.000000Z nonce"
+    assert put["traceparent"].startswith("00-")
     assert isinstance(around[0].check_lease, Lease)
     assert around[0].check_lease.asked == 1
     arguments = (kubectl.parent / "arguments").read_text()

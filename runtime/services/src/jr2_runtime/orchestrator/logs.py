@@ -1,6 +1,7 @@
 """Logs are JSON lines on standard output; uvicorn's go the same way.
 
-A line has the time, the level, the logger, the message, and what was given as `extra`. Nothing
+A line has the time, the level, the logger, the message, and what was given as `extra`; and, when it
+belongs to one, the trace. Nothing
 here is handed a token: requests are not logged, and digests never leave `api.auth`.
 """
 
@@ -11,6 +12,8 @@ import logging
 import sys
 from datetime import UTC, datetime
 from typing import Final
+
+from opentelemetry import trace
 
 _STANDARD: Final = frozenset(
     vars(logging.makeLogRecord({})).keys() | {"message", "asctime", "color_message", "taskName"}
@@ -29,6 +32,10 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         line.update({k: v for k, v in vars(record).items() if k not in _STANDARD})
+        context = trace.get_current_span().get_span_context()
+        if context.is_valid:
+            line["trace_id"] = trace.format_trace_id(context.trace_id)
+            line["span_id"] = trace.format_span_id(context.span_id)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)

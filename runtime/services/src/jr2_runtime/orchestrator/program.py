@@ -29,6 +29,7 @@ from .clock import Clock, WallClock
 from .engine import Engine, Registry
 from .feeds import Feeds
 from .host import Processes, open_link
+from .metrics import Metrics
 from .server import Server, listen
 from .settings import Settings, read_settings
 from .store import Ballast, Store
@@ -74,6 +75,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
     registry = Registry(names.KIT_VERSION)
     feeds = Feeds()
     watches = Watches()
+    metrics = Metrics()
     database = settings.state / names.STATE_DATABASE
     backups = Backups(settings.state, database)
     restore(backups, database, settings.restore)
@@ -93,6 +95,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                 registry=registry,
                 feeds=feeds,
                 clock=clock,
+                metrics=metrics,
             )
             publisher = Publisher(
                 store=store,
@@ -121,6 +124,8 @@ async def serve(settings: Settings, clock: Clock) -> None:
                     publisher=publisher,
                     maps=watches.digests,
                     values=values,
+                    metrics=metrics,
+                    clock=clock,
                     namespace=settings.namespace,
                 )
             )

@@ -29,7 +29,7 @@ async def back_up(backups: Backups, clock: Clock) -> None:
         newest = await asyncio.to_thread(backups.newest_at)
         wait = 0 if newest is None else newest + EVERY_MS - clock.now()
         if wait <= 0:
-            wait = EVERY_MS
+            wait = HOUR_MS
             try:
                 name = await asyncio.to_thread(backups.make, clock.now())
             except Exception as failed:
@@ -38,9 +38,9 @@ async def back_up(backups: Backups, clock: Clock) -> None:
                     "no backup of the store was made",
                     extra={"reason": f"{type(failed).__name__}: {failed}"},
                 )
-                wait = HOUR_MS
             else:
                 log.info("a backup of the store was made", extra={"backup": name})
+                continue
         await clock.wait(never, min(wait, HOUR_MS))
 
 

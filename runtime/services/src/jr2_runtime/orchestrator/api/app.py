@@ -16,6 +16,7 @@ from .described import BANDS, ERRORS, INTRODUCTION
 from .errors import install
 from .guard import Guard, known_hosts
 from .instance_band import instance_band
+from .observed import Observed
 from .open_band import open_band
 from .publish_band import publish_band
 from .services import Services
@@ -36,6 +37,7 @@ def build_app(services: Services) -> FastAPI:
     for band in (open_band, instance_band, publish_band):
         app.include_router(band(services))
     app.add_middleware(Guard, known=known_hosts(services.namespace))
+    app.add_middleware(Observed, metrics=services.metrics)
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -60,5 +62,5 @@ def build_app(services: Services) -> FastAPI:
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document without a program behind it: its routes are never asked."""
-    nothing = SimpleNamespace(namespace=None)
+    nothing = SimpleNamespace(namespace=None, metrics=None)
     return build_app(cast("Services", nothing)).openapi()

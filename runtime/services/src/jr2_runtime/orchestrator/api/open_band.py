@@ -15,6 +15,7 @@ from jr2.wire import Health, Ready, RunObservation, WorkflowView
 
 from ..engine import Current, shown, told
 from ..feeds import Topic
+from ..metrics import stored
 from ..store import runs as run_rows
 from .described import FEED, described, header
 from .errors import ApiError, answer, shape
@@ -62,6 +63,22 @@ def open_band(services: Services) -> APIRouter:
     async def readyz() -> Response:
         """Say that requests are answered."""
         return answer({"ready": True})
+
+    @router.get(
+        "/metrics",
+        **described("open", "the text format of Prometheus", media="text/plain"),
+    )
+    async def metrics() -> Response:
+        """Say what the program counts and measures: steps, queue, lag, live runs, answers."""
+        found = await services.store.read(stored)
+        page = services.metrics.page(
+            found,
+            services.engine.running(),
+            feeds=len(services.feeds),
+            assembly=services.registry.hash,
+            now=services.clock.now(),
+        )
+        return Response(page, media_type="text/plain; version=0.0.4")
 
     @router.get(
         "/workflows",

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from jr2.wire import Maps
 
 from ..assemblies.publish import Publisher
+from ..clock import Clock
 from ..engine import Engine, Registry
 from ..feeds import Feeds
+from ..metrics import Metrics
 from ..store import Store
 from .auth import Values
 from .stream import COMMENT_AFTER
@@ -26,6 +28,8 @@ class Services:
     publisher: Publisher
     maps: Callable[[], Maps]
     values: Values
+    metrics: Metrics
+    clock: Clock
     namespace: str | None = None
     """Where the Service is; `None` outside of a cluster."""
     comment_after: float = COMMENT_AFTER

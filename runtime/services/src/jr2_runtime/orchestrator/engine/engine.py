@@ -15,6 +15,7 @@ import asyncio
 import json
 import logging
 import sqlite3
+import time
 import uuid
 from collections.abc import Sequence
 from typing import Any, Final
@@ -25,6 +26,7 @@ from jr2.wire import RunStarted
 from ..clock import Clock
 from ..feeds import Feeds
 from ..host import Processes, StruckOut
+from ..metrics import Metrics, Running
 from ..store import (
     Answer,
     Once,
@@ -68,6 +70,7 @@ class Engine:
         registry: the current Assembly.
         feeds: the watchers.
         clock: the time.
+        metrics: counts the steps.
     """
 
     def __init__(
@@ -79,7 +82,9 @@ class Engine:
         registry: Registry,
         feeds: Feeds,
         clock: Clock,
+        metrics: Metrics,
     ) -> None:
+        self._metrics = metrics
         self._group = group
         self._store = store
         self._processes = processes
@@ -95,6 +100,16 @@ class Engine:
     def released(self) -> asyncio.Event:
         """Set when a run of an older Assembly has settled: that one may be free now."""
         return self._released
+
+    def running(self) -> Running:
+        """Return what waits and what runs."""
+        now = time.monotonic()
+        waiting = [item.since for box in self._boxes.values() for item in box.items]
+        return Running(
+            waiting=len(waiting),
+            oldest=now - min(waiting) if waiting else 0.0,
+            tasks=len(self._tasks),
+        )
 
     async def recover(self, assemblies: Sequence[str], lost: Sequence[str] = ()) -> None:
         """Queue again what was in flight, and watch the timers; nothing runs before it is asked.
@@ -444,6 +459,7 @@ class Engine:
     # --- acts, after the commit -------------------------------------------------------------------
     def _act(self, transition: Transition) -> None:
         run, changes = transition.run, transition.changes
+        self._metrics.step(run.status)
         for key in changes.stopped:
             self._tasks.stop(run.id, key)
         if run.status == "live":

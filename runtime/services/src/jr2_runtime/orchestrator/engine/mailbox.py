@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ class Item:
     """The key under which it was posted, when there is one."""
     done: Callable[[], None] | None = None
     """Called once, when the event was consumed or dropped."""
+    since: float = field(default_factory=time.monotonic)
+    """When it was queued, in seconds."""
     asked: bool = False
     """The step was asked for: the event cannot be withdrawn any more."""
 
