@@ -95,7 +95,19 @@ SECTIONS: tuple[tuple[str, tuple[Any, ...]], ...] = (
             jr2.context,
         ),
     ),
-    ("Composition", (children.Child, jr2.ItemDone, jr2.ItemError, jr2.customize)),
+    (
+        "Composition",
+        (
+            children.Child,
+            jr2.ItemDone,
+            jr2.ItemError,
+            jr2.pool,
+            jr2.Source,
+            jr2.Next,
+            jr2.PoolOutput,
+            jr2.customize,
+        ),
+    ),
     ("Refusals", (jr2.BuildRefused,)),
 )
 

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jr2 import (
     AgentFault,
@@ -17,7 +17,9 @@ from jr2 import (
     Context,
     HttpResult,
     Machine,
+    Source,
     Turn,
+    pool,
 )
 from jr2.parts.providing import run_effect, take_turn
 
@@ -111,6 +113,43 @@ def test_an_agent_gets_the_turn(make: MakeBody, wrap: Wrap) -> None:
     assert take_turn(body, "coder", turn) == AgentFault(instance_id="i", reason="x in /work")
     assert "coder" in body.children["a"].provided.agents
     assert machine.shape() == wrap(make(children={"a": make(name="inner")})).shape()
+
+
+class Item(BaseModel):
+    name: str
+
+
+async def no_more(active: tuple[str, ...]) -> Item | None:
+    raise AssertionError("the real Source is not asked")
+
+
+def test_a_pool_hands_stand_ins_to_its_worker_and_keeps_its_own_task() -> None:
+    m = Machine("worker", door=Item, context=Ctx, start=lambda _: Ctx())
+    m.agent("coder", model="x/y", instructions="x", workspace="none")
+    m.task("double", double)
+    m.state("a", initial=True)
+    pooled = pool(
+        m.build(),
+        door=Item,
+        source=Source(next=no_more),
+        item_id=lambda item: item.name,
+        item_input=lambda item, door: item,
+        on_drained="final",
+    )
+    fault = AgentFault(instance_id="", reason="a")
+
+    machine = pooled.provide(
+        agents={"coder": lambda turn: fault},
+        tasks={"double": lambda n: 2 * n, "next": lambda asked: {"id": None}},
+    )
+
+    worker = machine.children["worker"]
+    assert take_turn(worker, "coder", {"prompt": "x"}) == fault
+    assert asyncio.run(worker.run_task("double", 4)) == 8
+    answer = asyncio.run(machine.run_task("next", {"active": [], "door": None}))
+    assert answer == {"id": None, "input": None, "open": 0}
+    with pytest.raises(BuildRefused, match="names the Agent 'x', which it does not have"):
+        pooled.provide(agents={"x": lambda turn: fault})
 
 
 def test_stand_ins_add_up_and_the_original_has_none() -> None:

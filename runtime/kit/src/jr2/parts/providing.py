@@ -73,6 +73,8 @@ def provide(
 
         body = provide(machine.sandbox.body, fakes)
         return rebuilt(machine, dataclasses.replace(machine.sandbox, body=body))
+    if machine.wraps is not None:
+        return _provide_inside(machine, machine.wraps, fakes)
     known: dict[str, Mapping[str, Any]] = {
         "agents": machine.agents,
         "effects": machine.effects,
@@ -90,17 +92,33 @@ def provide(
     if problems:
         raise BuildRefused(*problems)
     made = machine.replaced(agents=machine.agents, effects=machine.effects, children=children)
-    made.tasks = MappingProxyType(
-        {
-            slot: _stand_in(task, fakes.get("tasks", {}).get(slot))
-            for slot, task in machine.tasks.items()
-        }
-    )
+    made.tasks = _stand_ins(machine, fakes.get("tasks", {}))
     made.provided = Provided(
         agents=MappingProxyType({**machine.provided.agents, **fakes.get("agents", {})}),
         effects=MappingProxyType({**machine.provided.effects, **fakes.get("effects", {})}),
     )
     return made
+
+
+def _provide_inside(
+    machine: BuiltMachine[Any, Any, Any], slot: str, fakes: Mapping[str, Mapping[str, Any]]
+) -> BuiltMachine[Any, Any, Any]:
+    """Give stand-ins to the one Machine that another one wraps; a task of its own name is its own."""
+    tasks = fakes.get("tasks", {})
+    own = {name: fake for name, fake in tasks.items() if name in machine.tasks}
+    rest = {name: fake for name, fake in tasks.items() if name not in machine.tasks}
+    inside = provide(machine.children[slot], {**fakes, "tasks": rest})
+    made = machine.replaced(agents=machine.agents, effects=machine.effects, children={slot: inside})
+    made.tasks = _stand_ins(machine, own)
+    return made
+
+
+def _stand_ins(
+    machine: BuiltMachine[Any, Any, Any], fakes: Mapping[str, FakeTask]
+) -> Mapping[str, Task[Any, Any]]:
+    return MappingProxyType(
+        {slot: _stand_in(task, fakes.get(slot)) for slot, task in machine.tasks.items()}
+    )
 
 
 def _problems(
