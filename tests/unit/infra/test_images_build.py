@@ -17,8 +17,8 @@ from jr2.errors import StepFailed
 from jr2_infra.images import __main__ as command
 from jr2_infra.images import store
 from jr2_infra.images.build import content, recipe, wheels
-from jr2_infra.images.build.debian import sources_list
 from jr2_infra.images.build.layers import Layer
+from jr2_infra.images.mirror import sources_list
 
 DEB822 = """\
 # The distribution

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 
 from jr2.errors import StepFailed
-from jr2_infra.images.build.debian import lists, sets, unpack
-from jr2_infra.images.build.debian.archive import Archive
-from jr2_infra.images.build.debian.lists import Package
+from jr2_infra.images.build import recipe
+from jr2_infra.images.build.debian import sets, unpack
+from jr2_infra.images.mirror import lists
+from jr2_infra.images.mirror.archive import Archive
+from jr2_infra.images.mirror.lists import Package
+from jr2_infra.images.mirror.refresh import resolve_sets
 
 from .deb_files import Mirror, deb, member
 
@@ -44,10 +47,11 @@ def test_a_line_without_a_digest_is_refused(line: str) -> None:
         lists.parse(f"zlib1g=1={DIGEST}\n{line}\n")
 
 
-def test_the_committed_lists_hold_what_is_asked_for_once() -> None:
+@pytest.mark.parametrize("architecture", recipe.PLATFORMS)
+def test_the_committed_lists_hold_what_is_asked_for_once(architecture: str) -> None:
     held: set[str] = set()
     for wanted in sets.SETS:
-        path = REQUIREMENTS / lists.file_name(wanted.name, "amd64")
+        path = REQUIREMENTS / lists.file_name(wanted.name, architecture)
         listed = [package.name for package in lists.parse(path.read_text())]
         assert set(wanted.asks) <= {*listed, *held}
         assert not held & set(listed)
@@ -133,6 +137,23 @@ def test_a_machine_without_a_source_is_told_how_to_name_one(tmp_path: Path) -> N
     without = Archive(tmp_path, "amd64", "", said.append)
     with pytest.raises(StepFailed, match="set JR2_DEBIAN_MIRROR to the address of a Debian mirror"):
         without.fetch([Package("libc6", "1", DIGEST)])
+
+
+def test_each_set_holds_what_those_below_do_not(tmp_path: Path, mirror: Mirror) -> None:
+    needs = {"python3": "libc, debconf", "git": "libc, perl", "patchelf": "libc, perl"}
+    offered = {name for wanted in sets.SETS for name in (*wanted.asks, *wanted.drops)}
+    mirror.offer(
+        *(
+            {"Package": name, "Version": "1", **({"Depends": needs[name]} if name in needs else {})}
+            for name in sorted({*offered, "libc"})
+        )
+    )
+    resolved = resolve_sets(archive(tmp_path, mirror))
+    found = {name: {package.name for package in packages} for name, packages in resolved.items()}
+    base, harness = set(sets.BASE.asks), set(sets.HARNESS.asks)
+    # What is dropped is so in the sets above too, but where one asks for it.
+    assert found == {"base": base | {"libc"}, "harness": harness, "tools": {"patchelf"}}
+    assert {"mawk", "tar"} <= sets.BASE.drops & harness
 
 
 def test_packages_that_no_build_asks_for_go(tmp_path: Path, mirror: Mirror) -> None:

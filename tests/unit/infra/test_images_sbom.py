@@ -6,9 +6,9 @@ import json
 import re
 
 from jr2_infra.images.build import recipe
-from jr2_infra.images.build.debian.lists import Package
 from jr2_infra.images.build.sbom import bill_of_materials
 from jr2_infra.images.build.wheels import Wheel
+from jr2_infra.images.mirror.lists import Package
 
 DIGEST = "sha256:" + "ab" * 32
 PACKAGES = [

@@ -24,9 +24,11 @@ from jr2.errors import Jr2Error, Refusal, StepFailed
 
 from . import checkout, store
 from .build import oci, recipe
-from .build.debian import sets, sources_list
-from .build.debian.archive import Archive
+from .build.debian import sets
 from .build.image import Builder
+from .mirror import lists, sources_list
+from .mirror.archive import Archive
+from .mirror.refresh import resolve_sets
 
 _KEPT_SECONDS = 30 * 86_400
 """How long a Debian package is kept that no build asks for."""
@@ -39,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--refresh",
         action="store_true",
-        help="resolve the Debian packages anew and write requirements/debian-*.txt",
+        help="resolve the Debian packages of all architectures anew and write "
+        "requirements/debian-*.txt",
     )
     parser.add_argument(
         "--list",
@@ -103,6 +106,9 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
     with store.locked(folder, lambda: _say("another build of Kit images is running; waiting")):
         mirror = os.environ.get(sources_list.MIRROR_VARIABLE)
         sources = sources_list.for_suite(Path("/etc/apt"), sets.SUITE, mirror=mirror)
+        if refresh:
+            for each in recipe.PLATFORMS:
+                _refresh(root, each, Archive(folder, each, sources, _say))
         archive = Archive(folder, architecture, sources, _say)
         builder = Builder(
             checkout=root,
@@ -112,8 +118,6 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
             archive=archive,
             say=_say,
         )
-        if refresh:
-            builder.refresh_lists()
         for image in recipe.KIT_IMAGES:
             ref = checkout.image_ref(root, image)
             if force or not _is_built(ref):
@@ -123,6 +127,13 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
         builder.cache.prune()
         archive.prune(_KEPT_SECONDS, time.time())
         store.prune_archives(folder)
+
+
+def _refresh(root: Path, architecture: str, archive: Archive) -> None:
+    _say(f"Debian {sets.SUITE}: resolving the packages for {architecture}")
+    for name, packages in resolve_sets(archive).items():
+        path = root / "requirements" / lists.file_name(name, architecture)
+        path.write_text(lists.write(packages))
 
 
 def _is_built(ref: str) -> bool:

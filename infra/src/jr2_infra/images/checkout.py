@@ -20,7 +20,7 @@ from jr2 import names
 from jr2.tree_hash import Entry, tree_hash
 
 from .build import content, oci, recipe
-from .build.debian import lists
+from .mirror import lists
 
 ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 """What OCI calls the processors that Kit images are built for."""

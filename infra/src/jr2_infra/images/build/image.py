@@ -17,10 +17,11 @@ from jr2.errors import StepFailed
 from jr2.tree_hash import Entry, tree_hash
 
 from ... import processes
+from ..mirror import lists
+from ..mirror.archive import Archive
 from ..store import LayerCache
 from . import chroot, content, oci, recipe, sbom, tree, wheels
-from .debian import base, lists, sets
-from .debian.archive import Archive
+from .debian import base, sets
 from .debian.unpack import unpack
 from .layers import Layer, pack_folder
 
@@ -90,20 +91,6 @@ class Builder:
             except ValueError as error:
                 raise StepFailed(f"{path}: {error}") from error
         return self._read[name]
-
-    def refresh_lists(self) -> None:
-        """Resolve the Debian packages anew and commit to them in `requirements/`."""
-        held: set[str] = set()
-        dropped: set[str] = set()
-        asks: list[str] = []
-        for wanted in sets.SETS:
-            asks += wanted.asks
-            dropped = (dropped | wanted.drops) - set(wanted.asks)
-            resolved = self.archive.resolve(asks)
-            added = [package for package in resolved if package.name not in held | dropped]
-            held |= {package.name for package in added}
-            self._list_path(wanted.name).write_text(lists.write(added))
-        self._read.clear()
 
     def key(
         self, recipes: Iterable[str], requirements: Iterable[str], debian: Iterable[str]
@@ -244,7 +231,9 @@ class Builder:
             packages=[package for name in image.debian for package in self.packages(name)],
             wheels=[wheel for entry in entries for wheel in _installed(entry)],
         )
-        target.with_name(oci.sbom_name(target.name)).write_bytes(document)
+        partial = target.with_name(f"{target.name}.part")
+        partial.write_bytes(document)
+        partial.replace(target.with_name(oci.sbom_name(target.name)))
         return archived
 
     def _try_programs(self, image: recipe.KitImage, layers: list[Layer]) -> None:

@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from jr2 import names
 
+from ..mirror.lists import Package
 from . import recipe
 from .debian import sets
-from .debian.lists import Package
 from .wheels import Wheel
 
 _NAMESPACE: Final = uuid.uuid5(uuid.NAMESPACE_URL, "https://jr2.dev/sbom")

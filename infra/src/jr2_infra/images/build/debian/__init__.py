@@ -1,8 +1,7 @@
-"""The layers that come from Debian packages, as `requirements/debian-*.txt` list them.
+"""The layers that come from Debian packages.
 
-`sets` says what is asked for, `lists` reads what it was resolved to, `archive` fetches exactly
-that, `unpack` extracts it without running a package's script, and `base` and `userland` make a
-root file system of it.
+`sets` says what is asked for, `unpack` extracts packages without running their scripts, and `base`
+makes root file systems of them. The packages themselves come from `..mirror`.
 
 Source: design §6.1, ADR-0119.
 """

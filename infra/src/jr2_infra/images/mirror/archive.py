@@ -18,17 +18,18 @@ from pathlib import Path
 
 from jr2.errors import StepFailed
 
-from .... import processes
-from . import sets, sources_list
+from ... import processes
+from ..build.debian import sets
+from ..build.debian.unpack import read_control
+from . import sources_list
 from .lists import Package
-from .unpack import read_control
 
 _REFRESH = "scripts/build-kit-images --refresh"
 _INSTALL = re.compile(r"^Inst (\S+) \((\S+) ", re.MULTILINE)
 
 
 class Archive:
-    """Packages below `folder`: `debs/<sha256>.deb`, and apt's own files in `apt/`.
+    """Packages below `folder`: `debs/<sha256>.deb`, and apt's own files in `apt/<architecture>/`.
 
     Args:
         folder: kept between builds; made when absent.
@@ -41,7 +42,7 @@ class Archive:
         self, folder: Path, architecture: str, sources: str, say: Callable[[str], None]
     ) -> None:
         self._debs = folder / "debs"
-        self._apt = folder / "apt"
+        self._apt = folder / "apt" / architecture
         self._architecture = architecture
         self._sources = sources
         self._say = say
