@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
 import os
 import shutil
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -240,18 +240,23 @@ async def test_a_backup_is_made_when_the_newest_is_six_hours_old(
 
 
 @pytest.fixture
-def in_pod(tmp_path: Path) -> Any:
-    """Run `jr2-orchestrator` as a person in the pod does."""
-    environment = {"PATH": os.environ["PATH"], "JR2_STATE_PATH": str(tmp_path)}
+def in_pod(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Any:
+    """Run `jr2-orchestrator` as a person in the pod does; give its code and what it said."""
+    monkeypatch.setenv("JR2_STATE_PATH", str(tmp_path))
 
-    def call(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run(
-            [sys.executable, "-m", "jr2_runtime.orchestrator", *arguments],
-            env=environment,
-            input=stdin,
-            capture_output=True,
-            timeout=60,
-        )
+    def call(*arguments: str, stdin: bytes = b"") -> tuple[int | str | None, bytes, bytes]:
+        capfdbinary.readouterr()
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+            try:
+                code: int | str | None = program.run(list(arguments))
+            except SystemExit as ended:
+                code = ended.code
+        sys.stdout.flush()
+        said = capfdbinary.readouterr()
+        return code, said.out, said.err
 
     return call
 
@@ -260,22 +265,22 @@ def test_a_person_lists_makes_reads_and_writes_backups(
     in_pod: Any, backups: Backups, database: Path
 ) -> None:
     marked(database, "x")
-    made = in_pod("backup", "now").stdout.decode().strip()
+    made = in_pod("backup", "now")[1].decode().strip()
     assert backups.names() == [made]
-    assert in_pod("backup", "list").stdout.decode() == f"{made}\n"
-    content = in_pod("backup", "read", made).stdout
+    assert in_pod("backup", "list") == (0, f"{made}\n".encode(), b"")
+    content = in_pod("backup", "read", made)[1]
     assert content == backups.path(made).read_bytes()
 
     backups.path(made).unlink()
-    assert in_pod("backup", "write", made, stdin=content).stdout.decode() == f"{made}\n"
+    assert in_pod("backup", "write", made, stdin=content) == (0, f"{made}\n".encode(), b"")
     assert mark_of(backups.path(made)) == "x"
     for arguments, stdin, said in (
         (("read", "../state.db"), b"", b"there is no backup"),
         (("write", "../x"), content, b"is no name of a backup"),
         (("write", NAME), content[:5000], b"error: "),
     ):
-        refused = in_pod("backup", *arguments, stdin=stdin)
-        assert refused.returncode == 1
-        assert said in refused.stderr
-    assert in_pod("backup", "read").returncode == 2
+        code, _, complaint = in_pod("backup", *arguments, stdin=stdin)
+        assert code == 1
+        assert said in complaint
+    assert in_pod("backup", "read")[0] == 2
     assert backups.names() == [made]
