@@ -119,8 +119,8 @@ class Pod:
         self.client.headers["Authorization"] = f"Bearer {self.instance_token}"
 
     # --- the programs -----------------------------------------------------------------------------
-    def _start(self, module: str, log: str) -> subprocess.Popen[bytes]:
-        environment = {
+    def environment(self) -> dict[str, str]:
+        return {
             **{k: v for k, v in os.environ.items() if not k.startswith(("JR2_", "KUBERNETES_"))},
             "JR2_STATE_PATH": str(self.folder / "state"),
             "JR2_VALUES_PATH": str(self.folder / "values"),
@@ -132,10 +132,12 @@ class Pod:
             "JR2_HOST": "127.0.0.1",
             "JR2_PORT": str(self.port),
         }
+
+    def _start(self, module: str, log: str, **more: str) -> subprocess.Popen[bytes]:
         with (self.folder / log).open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", module],
-                env=environment,
+                env={**self.environment(), **more},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -149,8 +151,22 @@ class Pod:
         eventually((self.folder / "worker.sock").exists, why="the worker's socket")
         return process
 
-    def start_orchestrator(self) -> subprocess.Popen[bytes]:
-        process = self._start("jr2_runtime.orchestrator", "orchestrator.log")
+    def begin_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
+        """Start the program, and do not wait for it."""
+        return self._start("jr2_runtime.orchestrator", "orchestrator.log", **more)
+
+    def backup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run `jr2-orchestrator backup …` beside the program."""
+        return subprocess.run(
+            [sys.executable, "-m", "jr2_runtime.orchestrator", "backup", *arguments],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
+
+    def start_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
+        process = self.begin_orchestrator(**more)
 
         def answers() -> bool:
             assert process.poll() is None, self.log("orchestrator")

@@ -76,6 +76,12 @@ def test_a_full_disk_leaves_runs_that_can_be_read_and_cancelled(
     # The room that is left is for cancelling.
     assert note(first, number + 1) == 507
 
+    backups = sorted(each.name for each in (small_volume / "backups").iterdir())
+    refused = pod.backup("now")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "stay free" in refused.stderr
+    assert sorted(each.name for each in (small_volume / "backups").iterdir()) == backups
+
     os.unlink(filler)
     end = time.monotonic() + 30
     while note(first, number + 1) == 507:
@@ -83,3 +89,5 @@ def test_a_full_disk_leaves_runs_that_can_be_read_and_cancelled(
         time.sleep(0.1)
     assert pod.status(first)["context"]["numbers"] == [*numbers, number + 1]
     assert (small_volume / "ballast").exists()
+    made = pod.backup("now")
+    assert made.returncode == 0, made.stderr
