@@ -198,6 +198,35 @@ def test_user_code_that_goes_wrong_faults_its_own_run_only(
     assert pod.settled(working)["output"] == {"results": [5]}
 
 
+@pytest.mark.parametrize("event", ["hang", "die"])
+def test_steps_that_are_under_way_beside_one_that_goes_wrong_are_made(pod: Any, event: str) -> None:
+    """The process ends with many steps on their way; each is made once, and one run faults."""
+    pod.start_worker()
+    pod.start_orchestrator()
+    assert pod.publish(pod.assembly(sources("evil", "review"))).status_code == 201
+    bad = pod.start_run("evil")
+    good = [pod.start_run("review", {"ticket": number}) for number in range(24)]
+    answers: list[int] = []
+
+    def answer(run: str, name: str, what: dict[str, Any]) -> None:
+        answers.append(gate(pod, run, name, what).status_code)
+
+    threads = [
+        threading.Thread(target=answer, args=(run, "review", {"type": "go", "word": "w"}))
+        for run in good
+    ]
+    threads.insert(12, threading.Thread(target=answer, args=(bad, "waiting", {"type": event})))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert answers == [200] * 25
+    assert pod.status(bad)["status"] == "error"
+    assert {pod.status(run)["status"] for run in good} == {"done"}
+    assert {pod.applied(run) for run in good} == {2}
+
+
 def test_a_task_that_ends_its_process_fails_and_those_beside_it_do_not(pod: Any) -> None:
     pod.start_worker()
     pod.start_orchestrator()

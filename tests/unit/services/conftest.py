@@ -112,7 +112,8 @@ class FakeWorker:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, frames.FrameError):
             received = await frames.read(reader)
-            assert received is not None
+            if received is None:
+                return  # whoever came has gone, as one that was killed
             assembly = received[0]["open"]
             self.opened.append(assembly)
             self.open.append(assembly)
@@ -129,6 +130,9 @@ class FakeWorker:
             self.pings += 1
             if writer not in self.blocked:
                 writer.write(frames.encode({"id": request["id"], "kind": "pong"}))
+            return
+        if request["op"] == "step" and not body:
+            writer.write(frames.encode({"id": request["id"], "kind": "missing"}))
             return
         self.asked.append(request)
         scripted = self.answer(request, body) if self.answer is not None else None

@@ -14,6 +14,7 @@ import json
 import struct
 from typing import Any, BinaryIO, Final
 
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LENGTHS: Final = struct.Struct(">II")
 MAX_HEADER: Final = 8 * 2**20
 MAX_BODY: Final = 4 * 2**20
@@ -29,7 +30,15 @@ def encode(header: dict[str, Any], body: bytes = b"") -> bytes:
     Raises:
         FrameError: header or body is longer than its limit.
     """
-    head = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    return frame(_encode(header).encode(), body)
+
+
+def frame(head: bytes, body: bytes = b"") -> bytes:
+    """Return one frame whose header is JSON text already.
+
+    Raises:
+        FrameError: header or body is longer than its limit.
+    """
     if len(head) > MAX_HEADER or len(body) > MAX_BODY:
         raise FrameError(f"a frame of {len(head)} + {len(body)} bytes is over the limit")
     return _LENGTHS.pack(len(head), len(body)) + head + body
@@ -74,7 +83,40 @@ def read_blocking(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
     return _header(head), body
 
 
-def _lengths(data: bytes) -> tuple[int, int]:
+class Splitter:
+    """Finds the frames in what a stream gives, in pieces of any length."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    @property
+    def within(self) -> bool:
+        """Whether a frame has begun and has not ended."""
+        return bool(self._data)
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the frames that are complete now: for each its header as JSON text, and its body.
+
+        Raises:
+            FrameError: a length is over its limit.
+        """
+        self._data += data
+        found: list[tuple[bytes, bytes]] = []
+        at, end = 0, len(self._data)
+        while end - at >= _LENGTHS.size:
+            head, body = _lengths(self._data[at : at + _LENGTHS.size])
+            start = at + _LENGTHS.size
+            if end - start < head + body:
+                break
+            at = start + head + body
+            found.append(
+                (bytes(self._data[start : start + head]), bytes(self._data[at - body : at]))
+            )
+        del self._data[:at]
+        return found
+
+
+def _lengths(data: bytes | bytearray) -> tuple[int, int]:
     head_length, body_length = _LENGTHS.unpack(data)
     if head_length > MAX_HEADER or body_length > MAX_BODY:
         raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")

@@ -19,6 +19,7 @@ import select
 import socket
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -28,12 +29,17 @@ from pydantic import BaseModel, ValidationError
 from . import frames, host_wire, names, walk
 from .accepted import problems
 from .built import BuiltMachine
+from .host_kept import Kept
 from .host_tasks import TaskLoop
 from .kernel import EventRefused, Step
-from .snapshot import SnapshotError
+from .snapshot import SnapshotError, read_again
 from .tasks import reason
 from .wire import AssemblyManifest
 
+_PIECE: Final = 256 * 2**10
+"""How many bytes are read at once."""
+_LATEST: Final = 0.0005
+"""Seconds that an answer waits at most for the next step to end, but for the length of that step."""
 _CODE: Final = (
     "import os, sys; from pathlib import Path; kit, assembly, descriptor = sys.argv[1:]; "
     f"sys.path += [*kit.split(os.pathsep), os.path.join(assembly, {names.ASSEMBLY_PACKAGES!r})]; "
@@ -72,37 +78,69 @@ def main(assembly: Path, fd: int) -> NoReturn:
     threading.Thread(target=_end_with, args=(connection,), name="watch", daemon=True).start()
     channel = _Channel(connection)
     host = Host(assembly, channel)
-    stream = connection.makefile("rb")
+    splitter = frames.Splitter()
     while True:
         try:
-            received = frames.read_blocking(stream)
+            data = connection.recv(_PIECE)
+            if not data and splitter.within:
+                raise frames.FrameError("the peer closed inside a frame")
+            received = splitter.feed(data)
         except (frames.FrameError, OSError) as bad:
             print(f"the connection is of no more use: {bad}", file=sys.stderr)
             _end(1)
-        if received is None:
+        if not data:
             _end(0)
-        host.handle(*received)
+        for header, body in received:
+            host.handle(header, body)
+            channel.flush(after=_LATEST)
+        channel.flush()
 
 
 class _Channel:
-    """The way back: frames from two threads, one at a time."""
+    """The way back: frames from two threads, one at a time.
+
+    Answers to requests that came together go back together, for each send wakes the other side.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._lock = threading.Lock()
+        self._kept: list[bytes] = []
+        self._since = 0.0
+
+    def keep(self, reply: BaseModel, body: bytes = b"") -> None:
+        """Have one reply go with the next flush.
+
+        Raises:
+            frames.FrameError: it is longer than a frame may be; nothing is sent of it.
+        """
+        frame = frames.frame(reply.__pydantic_serializer__.to_json(reply), body)
+        with self._lock:
+            if not self._kept:
+                self._since = time.monotonic()
+            self._kept.append(frame)
+
+    def flush(self, after: float = 0.0) -> None:
+        """Send what is kept, if its first part has been kept for so many seconds."""
+        if self._kept and (not after or time.monotonic() - self._since >= after):
+            with self._lock:
+                self._send()
 
     def send(self, reply: BaseModel, body: bytes = b"") -> None:
-        """Send one reply.
+        """Send one reply, behind what is kept.
 
         Raises:
             frames.FrameError: it is longer than a frame may be; nothing was sent.
         """
-        frame = frames.encode(reply.model_dump(mode="json"), body)
-        with self._lock:
-            try:
-                self._connection.sendall(frame)
-            except OSError:
-                _end(0)
+        self.keep(reply, body)
+        self.flush()
+
+    def _send(self) -> None:
+        kept, self._kept = self._kept, []
+        try:
+            self._connection.sendall(b"".join(kept))
+        except OSError:
+            _end(0)
 
 
 class Host:
@@ -117,26 +155,28 @@ class Host:
         self._assembly = assembly
         self._channel = channel
         self._machines: dict[str, BuiltMachine[Any, Any, Any]] = {}
+        self._kept = Kept()
         self._tasks = TaskLoop(channel.send)
 
-    def handle(self, header: dict[str, Any], body: bytes) -> None:
+    def handle(self, header: bytes, body: bytes) -> None:
         """Answer one request; whatever goes wrong is an answer too."""
-        number = header.get("id")
-        number = number if isinstance(number, int) else 0
+        number = 0
         try:
-            self._serve(host_wire.Request.model_validate(header), body)
+            request = host_wire.Request.model_validate_json(header)
+            number = request.id
+            self._serve(request, body)
         except _NoAnswer as broken:
-            self._channel.send(host_wire.Broken(id=number, error=str(broken)))
+            self._channel.keep(host_wire.Broken(id=number, error=str(broken)))
         except ValidationError as bad:
             text = f"no request: {problems(bad)}"
-            self._channel.send(host_wire.Broken(id=number, error=text))
+            self._channel.keep(host_wire.Broken(id=number or _number(header), error=text))
         except EventRefused as refused:
-            self._channel.send(
+            self._channel.keep(
                 host_wire.Refused(id=number, code=refused.code, error=refused.message)
             )
         except Exception as error:
             traceback.print_exc()
-            self._channel.send(host_wire.Broken(id=number, error=reason(error)))
+            self._channel.keep(host_wire.Broken(id=number, error=reason(error)))
 
     def _serve(self, request: host_wire.Request, body: bytes) -> None:
         if request.op == "load":
@@ -214,23 +254,33 @@ class Host:
         except ValueError:
             raise EventRefused(400, "the input is not JSON") from None
         step = machine.start(input, _needed(request.run_id, "run_id"))
-        if self._stepped(request.id, machine, step) is not None:
+        if self._stepped(request, machine, step) is not None:
             raise EventRefused(
                 400, f"the run would be over the limit of {names.MAX_SNAPSHOT} bytes at its start"
             )
 
     def _step(self, request: host_wire.Request, body: bytes) -> None:
         machine = self._machine(request)
-        try:
-            snapshot = machine.load(body)
-        except SnapshotError as bad:
-            raise _NoAnswer(str(bad)) from bad
+        if body:
+            try:
+                snapshot = machine.load(body)
+            except SnapshotError as bad:
+                raise _NoAnswer(str(bad)) from bad
+        else:
+            kept = self._kept.get(_needed(request.run_id, "run_id"), _needed(request.seq, "seq"))
+            if kept is None:
+                self._channel.keep(host_wire.Missing(id=request.id))
+                return
+            # A guard may have changed what is inside a context; each step starts from the text.
+            snapshot = read_again(machine.chart, kept)
         step = machine.step(snapshot, _needed(request.event, "event"))
-        too_long = self._stepped(request.id, machine, step)
+        too_long = self._stepped(request, machine, step)
         if too_long is not None:
-            self._stepped(request.id, machine, machine.fault(snapshot, too_long))
+            self._stepped(request, machine, machine.fault(snapshot, too_long))
 
-    def _stepped(self, number: int, machine: BuiltMachine[Any, Any, Any], step: Step) -> str | None:
+    def _stepped(
+        self, request: host_wire.Request, machine: BuiltMachine[Any, Any, Any], step: Step
+    ) -> str | None:
         """Answer with a step, or return why it is too long to be stored."""
         body = machine.dump(step.snapshot)
         if len(body) > names.MAX_SNAPSHOT:
@@ -239,12 +289,17 @@ class Host:
                 f"{names.MAX_SNAPSHOT}"
             )
         reply = host_wire.Stepped(
-            id=number, view=machine.view(step.snapshot), commands=list(step.commands)
+            id=request.id,
+            view=machine.view(step.snapshot),
+            commands=list(step.commands),
+            receipt=step.receipt,
         )
         try:
-            self._channel.send(reply, body)
+            self._channel.keep(reply, body)
         except frames.FrameError as over:
             return f"the step says too much: {over}"
+        if request.run_id is not None and request.seq is not None:
+            self._kept.put(request.run_id, request.seq + 1, step.snapshot, len(body))
         return None
 
     def _task(self, request: host_wire.Request) -> None:
@@ -280,6 +335,15 @@ def _described(name: str, machine: BuiltMachine[Any, Any, Any]) -> host_wire.Loa
         shape=machine.shape(),
         document=machine.document(),
     )
+
+
+def _number(header: bytes) -> int:
+    """Return the number of something that is no request, as far as it has one."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(header)
+        if isinstance(found, dict) and isinstance(found.get("id"), int):
+            return int(found["id"])
+    return 0
 
 
 def _needed(value: Any, field: str) -> Any:

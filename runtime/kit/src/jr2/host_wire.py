@@ -3,7 +3,7 @@
 The Orchestrator asks, the Assembly process (`python -m jr2.host`) answers with the same `id`.
 Requests are headers of `Request`; replies are headers of `Reply`. The body of a `start` request is
 the input as JSON; the body of a `step` request, and of a reply to `start` and `step`, is the run's
-snapshot. The Orchestrator trusts nothing here: the models are closed, sizes are capped by the
+snapshot. A `step` request without a body means the snapshot that the process kept. The Orchestrator trusts nothing here: the models are closed, sizes are capped by the
 framing, and it stamps run ids and command keys itself.
 
 Operations:
@@ -13,7 +13,8 @@ Operations:
   input does not fit the door.
 - `step`: give one event to a run. Answers `stepped`, or `refused` when a Gate does not accept the
   event, or when the payload does not fit. A snapshot in which the user's code raised is answered
-  with `stepped` and the status `error`.
+  with `stepped` and the status `error`. Answers `missing` to a request without a body when the
+  process does not have the run's snapshot of this sequence number.
 - `task`: run the task of a slot. Answers `task_done` or `task_failed`, whenever it ends.
 - `stop_task`: cancel the task with that key. Answers nothing for itself; the task answers
   `task_failed` with the reason `stopped`, which the Orchestrator drops.
@@ -260,6 +261,8 @@ class Request(_Closed):
     op: Literal["load", "start", "step", "task", "stop_task", "ping"]
     workflow: str | None = None
     run_id: str | None = None
+    seq: int | None = None
+    """How many steps of the run are stored: the number of the snapshot that is stepped."""
     event: StepEvent | None = None
     key: str | None = None
     machine: list[str] | None = None
@@ -300,6 +303,13 @@ class Stepped(_Closed):
     commands: list[Command]
     receipt: PickReceipt | None = None
     """Of a `pick` event."""
+
+
+class Missing(_Closed):
+    """The process does not have the snapshot; the request is sent again with it."""
+
+    kind: Literal["missing"] = "missing"
+    id: int
 
 
 class Refused(_Closed):
@@ -345,6 +355,6 @@ class Broken(_Closed):
 
 
 Reply = Annotated[
-    Loaded | Stepped | Refused | TaskReturned | TaskRaised | Pong | Broken,
+    Loaded | Stepped | Missing | Refused | TaskReturned | TaskRaised | Pong | Broken,
     Field(discriminator="kind"),
 ]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import ValidationError
@@ -166,6 +166,20 @@ def _read(chart: Chart, raw: Any) -> Snapshot:
         context=context,
         output_json=json_text(raw.get("output")),
         fault=raw.get("fault"),
+    )
+
+
+def read_again(chart: Chart, snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with each context read from its text, as `from_json` would make it."""
+    return replace(
+        snapshot,
+        context=(None if snapshot.context is None else read_context(chart, snapshot.context_json)),
+        children={
+            key: read_again(child_chart(chart, key), child)
+            for key, child in snapshot.children.items()
+        }
+        if snapshot.children
+        else snapshot.children,
     )
 
 

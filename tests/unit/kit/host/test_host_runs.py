@@ -91,7 +91,7 @@ def test_what_cannot_be_served_is_answered_and_the_process_goes_on(start: Any) -
         ),
         ("broken", 'no Workflow "ping" is loaded (loaded: none)'),
         ("loaded", None),
-        ("broken", "no snapshot of machine 'ping': JSONDecodeError"),
+        ("broken", "no request: run_id is missing"),
         ("broken", "no snapshot of machine 'ping': KeyError"),
         ("broken", 'machine "ping" has no task "none"'),
         ("broken", "no child Machine at 'child'"),
@@ -258,3 +258,26 @@ def test_what_a_machine_carries_is_judged_as_on_the_host(assembly: Assembly, sta
 
     assert is_open.startswith('workflow "w" leaves Agent "coder" open — bind it where the Machine')
     assert undeclared.startswith('workflow "w": Effect "notify" names the secret "OTHER", which')
+
+
+def test_a_step_without_a_body_starts_from_what_the_process_kept(
+    assembly: Assembly, start: Any
+) -> None:
+    """Sticky snapshots: only the number that was answered last is there, and only in memory."""
+    assembly.workflow("tasks", TASKS)
+    process = start()
+    process.load()
+    go = {"kind": "gate", "gate": "a", "name": "go", "payload": {"size": 1}}
+    _, first = process.ask(op="start", workflow="tasks", run_id="r", seq=0)
+    expected = process.ask(op="step", workflow="tasks", run_id="r", event=go, body=first)
+
+    kept = process.ask(op="step", workflow="tasks", run_id="r", seq=1, event=go)
+    assert kept[1] == expected[1]
+    assert (kept[0]["view"], kept[0]["commands"]) == (
+        expected[0]["view"],
+        expected[0]["commands"],
+    )
+    # The step that was just made is the kept one now; the one before is gone, as another run is.
+    for run, seq in (("r", 1), ("r", 3), ("other", 2)):
+        reply, _ = process.ask(op="step", workflow="tasks", run_id=run, seq=seq, event=go)
+        assert reply["kind"] == "missing"

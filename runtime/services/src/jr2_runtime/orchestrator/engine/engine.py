@@ -43,6 +43,7 @@ from ..store import runs as rows
 from ..store.rows import Timer
 from . import told
 from .mailbox import Event, Item, Mailbox
+from .recent import Recent
 from .refused import EventRefused
 from .registry import Registry
 from .restore import Misfit, Restored, failed_to_load, misfit, misfits
@@ -92,6 +93,7 @@ class Engine:
         self._feeds = feeds
         self._clock = clock
         self._boxes: dict[str, Mailbox] = {}
+        self._recent = Recent()
         self._tasks = Tasks(group, processes, self._task_came_back)
         self._timers = Timers(store, clock, registry.kit_version, self._timer_fired)
         self._released = asyncio.Event()
@@ -207,7 +209,7 @@ class Engine:
             seq=0,
             view='{"value":null}',
         )
-        request = {"op": "start", "workflow": workflow, "run_id": run.id}
+        request = {"op": "start", "workflow": workflow, "run_id": run.id, "seq": run.seq}
         body = json.dumps(given, separators=(",", ":")).encode()
         reply, snapshot = await self._ask(run, request, body)
         now = self._clock.now()
@@ -251,13 +253,15 @@ class Engine:
                 the run waits for a publish, 503 the worker is away.
             StoreError: it could not be recorded; the event was not taken.
         """
-        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[None] = loop.create_future()
         item = Item(event=event, answer=answer, once=once)
         self._queue(run, item)
-        done, _ = await asyncio.wait({answer}, timeout=ANSWER_DEADLINE)
-        if not done and not item.asked:
-            item.fail(EventRefused(503, "the worker is away; the event was not taken"))
-        await answer
+        deadline = loop.call_later(ANSWER_DEADLINE, _withdraw, item)
+        try:
+            await answer
+        finally:
+            deadline.cancel()
         return TAKEN
 
     async def cancel(self, run: str, once: Once | None = None) -> Answer:
@@ -280,6 +284,7 @@ class Engine:
 
     def has_settled(self, run: Run) -> None:
         """Act on a run that was ended in the store: its queue, tasks and watchers end."""
+        self._recent.forget(run.id)
         box = self._boxes.pop(run.id, None)
         if box is not None:
             if box.draining is not None and box.draining is not asyncio.current_task():
@@ -321,7 +326,8 @@ class Engine:
 
     async def _drain(self, id_: str, box: Mailbox) -> None:
         """Take the events of one run until none is left; this is the root of its coroutine."""
-        run: Run | None = None
+        run = self._recent.take(id_)
+        remembered = run is not None
         pause = _FIRST_PAUSE
         while box.items:
             item = box.items[0]
@@ -334,12 +340,16 @@ class Engine:
                 if run is None:
                     raise EventRefused(404, f'no run "{id_}"')
                 run = await self._take(run, item)
+                remembered = False
             except (EventRefused, Repeated, OtherRequest) as refused:
                 run = None
                 item.fail(refused)
             except Stale:
                 # The task or timer was consumed before, or the run settled meanwhile.
                 run = None
+                if remembered:
+                    remembered = False
+                    continue
                 item.fail(EventRefused(409, "the run moved on; the event was not taken"))
             except Exception as error:
                 run = None
@@ -362,7 +372,8 @@ class Engine:
                 break
         if self._boxes.get(id_) is box:
             del self._boxes[id_]
-            if run is not None and box.items:
+            if run is not None:
+                self._recent.put(run)
                 for item in box.items:
                     item.fail(_settled(run))
 
@@ -381,6 +392,7 @@ class Engine:
             "op": "step",
             "workflow": run.workflow,
             "run_id": run.id,
+            "seq": run.seq,
             "event": item.event.model_dump(mode="json"),
         }
         if item.answer is not None and item.answer.done():
@@ -473,6 +485,12 @@ class Engine:
                 self._released.set()
             log.info("a run has settled", extra={"run": run.id, "status": run.status})
         told.tell(self._feeds, run, transition.emitted, self._registry.hash)
+
+
+def _withdraw(item: Item) -> None:
+    """Take back an event whose step has not been asked for."""
+    if not item.asked:
+        item.fail(EventRefused(503, "the worker is away; the event was not taken"))
 
 
 def _refused(reply: object) -> EventRefused:

@@ -16,6 +16,7 @@ from jr2 import host_wire, names
 from ..store.rows import Live, Run, Settled, Task, Timer
 from ..store.runs import Changes
 
+_encode: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _LONGEST_KEY: Final = 512
 _MOST_COMMANDS: Final = 10_000
 _LONGEST_DELAY: Final = 10 * 365 * 24 * 3600.0
@@ -48,7 +49,7 @@ def to_json(value: Any) -> str:
         Unfit: the value holds a number that JSON does not have.
     """
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+        return _encode(value)
     except ValueError as bad:
         raise Unfit("it holds a number that is not finite") from bad
 

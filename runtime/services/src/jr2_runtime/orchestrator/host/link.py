@@ -19,11 +19,14 @@ from jr2 import frames, host_wire
 OPEN_DEADLINE: Final = 10.0
 """Seconds in which the supervisor must have started the process."""
 _REPLY: Final[TypeAdapter[Any]] = TypeAdapter(host_wire.Reply)
+_PIECE: Final = 256 * 2**10
+"""How many bytes are read at once."""
 _CREDENTIALS: Final = struct.Struct("3i")
 
 Answer = tuple[
     host_wire.Loaded
     | host_wire.Stepped
+    | host_wire.Missing
     | host_wire.Refused
     | host_wire.TaskReturned
     | host_wire.TaskRaised
@@ -61,6 +64,8 @@ class Link:
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Answer]] = {}
         self._last = 0
+        self._kept: list[bytes] = []
+        self._silent_since = 0.0
         self._lost: LinkLost | None = None
 
     @property
@@ -68,16 +73,29 @@ class Link:
         """Why the link ended; `None` while it is open."""
         return self._lost
 
+    @property
+    def owes(self) -> bool:
+        """Whether a request is not answered."""
+        return bool(self._waiting)
+
+    @property
+    def silent_since(self) -> float:
+        """Since when no reply has come though one is owed, by the loop's clock."""
+        return self._silent_since
+
     async def serve(self) -> LinkLost:
         """Hand each reply to whoever asked for it; return why the link ended."""
+        splitter = frames.Splitter()
+        loop = asyncio.get_running_loop()
         try:
             while self._lost is None:
-                received = await frames.read(self._reader)
-                if received is None:
+                data = await self._reader.read(_PIECE)
+                if not data:
                     self.end("the Assembly process ended", by_us=False)
                     break
-                header, body = received
-                self._hand_out(_REPLY.validate_python(header), body)
+                self._silent_since = loop.time()
+                for header, body in splitter.feed(data):
+                    self._hand_out(_REPLY.validate_json(header), body)
         except (frames.FrameError, ValidationError, RecursionError):
             self.end("the Assembly process sent something that is no reply", by_us=False)
         except OSError:
@@ -109,9 +127,11 @@ class Link:
         number = self._last
         frame = frames.encode({"id": number, **request}, body)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        if not self._waiting:
+            self._silent_since = future.get_loop().time()
         self._waiting[number] = future
         try:
-            self._writer.write(frame)
+            self._send(frame)
             return await future
         finally:
             self._waiting.pop(number, None)
@@ -120,7 +140,18 @@ class Link:
         """Send a request that has no reply of its own."""
         if self._lost is None:
             self._last += 1
-            self._writer.write(frames.encode({"id": self._last, **request}))
+            self._send(frames.encode({"id": self._last, **request}))
+
+    def _send(self, frame: bytes) -> None:
+        """Have a frame go together with the others of this turn of the loop."""
+        if not self._kept:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._kept.append(frame)
+
+    def _flush(self) -> None:
+        kept, self._kept = self._kept, []
+        if self._lost is None:
+            self._writer.write(b"".join(kept))
 
     def end(self, reason: str, *, by_us: bool, blocked: float | None = None) -> None:
         """Close the link; the supervisor kills the process when it sees that. Only once."""

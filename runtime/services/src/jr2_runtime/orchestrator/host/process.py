@@ -1,8 +1,9 @@
 """One Assembly's process, as long as somebody needs it: opened, loaded, and opened again.
 
-Steps go to it one at a time. So when it dies or does not answer in 2 s, the step that was asked is
-the one that did it: the process is ended, and the step is tried once more, alone, in a new one.
-After two strikes the run of that step faults. Tasks go to other processes of the same Assembly.
+Many steps are on their way to it at once; it makes one after another. When it dies, or answers
+nothing for 2 s, the steps that were under way are tried again one by one, each alone in the process,
+so that the second time it is known which of them did it: the run of that step faults. Tasks go to
+other processes of the same Assembly.
 
 Tasks share the event loop of their process, so one that blocks it stops them all, and cannot be
 stopped itself. The loop is asked for a sign of life each second, and after each stop of a task; a
@@ -22,11 +23,14 @@ from typing import Any, Final
 
 from jr2 import host_wire
 
+from .lanes import Lanes
 from .link import Answer, AssemblyAway, Link, LinkLost
 
 LOAD_DEADLINE: Final = 60.0
 STEP_DEADLINE: Final = 2.0
-STRIKES: Final = 2
+WINDOW: Final = 256
+"""How many steps are on their way to a process at once."""
+_SECOND_LOOK: Final = 0.05
 PING_EVERY: Final = 1.0
 """Seconds between two pings of a loop, and the length of one period of silence."""
 SILENCE: Final = 5
@@ -73,7 +77,8 @@ class AssemblyProcess:
         self._open_link = open_link
         self._step_deadline = step_deadline
         self._ping_every = ping_every
-        self._turn = asyncio.Lock()
+        self._lanes = Lanes(WINDOW)
+        self._watched: Link | None = None
         self._link: Link | None = None
         self._loaded: host_wire.Loaded | None = None
         self._changed = asyncio.Condition()
@@ -183,34 +188,79 @@ class AssemblyProcess:
         return self._loaded
 
     async def _ready(self) -> Link:
+        if self._link is not None and self._link.lost is None:
+            return self._link
         async with self._changed:
             await self._changed.wait_for(lambda: self._link is not None and self._link.lost is None)
             assert self._link is not None  # what was waited for
             return self._link
 
     async def step(self, request: dict[str, Any], body: bytes) -> Answer:
-        """Ask for one step, alone; wait for the process when it is not there.
+        """Ask for one step; wait for the process when it is not there.
+
+        Args:
+            request: with the number of the run's stored steps as `seq`.
+            body: the input of a start, or the snapshot, which goes to a process that lacks it.
 
         Raises:
             StruckOut: the process ended or did not answer, twice.
             frames.FrameError: the request is longer than a frame may be.
         """
-        for strike in range(1, STRIKES + 1):
-            async with self._turn:
-                link = await self._ready()
-                try:
-                    async with asyncio.timeout(self._step_deadline):
-                        return await link.ask(request, body)
-                except TimeoutError:
-                    reason = f"it did not answer within {self._step_deadline:g} s"
-                    link.end(f"a step of the Assembly was ended: {reason}", by_us=True)
-                except LinkLost as lost:
-                    reason = lost.reason
+        await self._lanes.enter()
+        try:
+            answer = await self._attempt(request, body)
+        finally:
+            self._lanes.leave()
+        if not isinstance(answer, str):
+            return answer
+        async with self._lanes.alone():
+            answer = await self._attempt(request, body)
+        if not isinstance(answer, str):
+            return answer
+        raise StruckOut(f"the Machine's code was ended twice at this step: {answer}")
+
+    async def _attempt(self, request: dict[str, Any], body: bytes) -> Answer | str:
+        """Ask once; return the answer, or why there is none."""
+        link = await self._ready()
+        self._watch(link)
+        try:
+            if request["op"] == "step":
+                answer = await link.ask(request)
+                if not isinstance(answer[0], host_wire.Missing):
+                    return answer
+            return await link.ask(request, body)
+        except LinkLost as lost:
             log.warning(
                 "a step was lost",
-                extra={"assembly": self.assembly[:12], "reason": reason, "strike": strike},
+                extra={"assembly": self.assembly[:12], "reason": lost.reason},
             )
-        raise StruckOut(f"the Machine's code was ended twice at this step: {reason}")
+            return lost.reason
+
+    def _watch(self, link: Link) -> None:
+        """See to it that a process that owes answers gives one in time."""
+        if link is not self._watched:
+            self._watched = link
+            asyncio.get_running_loop().call_later(self._step_deadline, self._look, link, False)
+
+    def _look(self, link: Link, again: bool) -> None:
+        """End a process that has owed answers and given none for as long as a step may take.
+
+        Args:
+            link: the process.
+            again: it was silent at the last look too. One look is not enough: when this program
+                was held up itself, the answer is there and is read before the second.
+        """
+        if link.lost is not None or not link.owes:
+            self._watched = None
+            return
+        loop = asyncio.get_running_loop()
+        left = link.silent_since + self._step_deadline - loop.time()
+        if left > 0:
+            loop.call_later(left, self._look, link, False)
+        elif not again:
+            loop.call_later(_SECOND_LOOK, self._look, link, True)
+        else:
+            link.end(f"it did not answer within {self._step_deadline:g} s", by_us=True)
 
     async def task(self, request: dict[str, Any]) -> Answer:
         """Have a task run, and wait for its end, however long it takes.

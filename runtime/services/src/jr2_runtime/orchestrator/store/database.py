@@ -1,7 +1,8 @@
 """Run statements: all writes in one thread with group commit, all reads in another.
 
-The writer takes everything that waits, runs each piece under a savepoint of its own, and commits
-them together with one sync of the disk. A piece that raises takes back its own changes only. No
+The writer takes everything that waits, runs it piece by piece, and commits it together with one sync
+of the disk. A piece that raises takes back its own changes only: when one does, all of them are run
+again, each under a savepoint of its own. No
 caller is answered before the commit, and when the commit fails, every piece of it fails. When the
 disk is full, the ballast goes, and what frees room is tried once more.
 """
@@ -85,7 +86,7 @@ class Store:
         The work is not taken back when the caller is cancelled while it waits.
 
         Args:
-            job: the statements.
+            job: the statements; it may be run twice, the first time without effect.
             frees_room: it is written even while the disk is full.
 
         Raises:
@@ -167,23 +168,42 @@ class Store:
         """Run a batch as one transaction; return why nothing of it was committed."""
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for job in batch:
-                job.result, job.error = None, None
-                self._connection.execute("SAVEPOINT job")
-                try:
-                    job.result = job.run(self._connection)
-                except sqlite3.OperationalError:
-                    raise
-                except Exception as error:
-                    self._connection.execute("ROLLBACK TO job")
-                    job.error = error
-                self._connection.execute("RELEASE job")
+            if not self._run_straight(batch):
+                self._connection.execute("ROLLBACK")
+                self._connection.execute("BEGIN IMMEDIATE")
+                for job in batch:
+                    self._run_apart(job)
             self._connection.execute("COMMIT")
         except sqlite3.Error as failed:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             return failed
         return None
+
+    def _run_straight(self, batch: list[_Job]) -> bool:
+        """Run the pieces of a batch; return whether none of them raised."""
+        try:
+            for job in batch:
+                job.error = None
+                job.result = job.run(self._connection)
+        except sqlite3.OperationalError:
+            raise
+        except Exception:
+            return False
+        return True
+
+    def _run_apart(self, job: _Job) -> None:
+        """Run one piece so that it can be taken back alone."""
+        job.result, job.error = None, None
+        self._connection.execute("SAVEPOINT job")
+        try:
+            job.result = job.run(self._connection)
+        except sqlite3.OperationalError:
+            raise
+        except Exception as error:
+            self._connection.execute("ROLLBACK TO job")
+            job.error = error
+        self._connection.execute("RELEASE job")
 
 
 def _is_full(failed: sqlite3.Error) -> bool:

@@ -1,0 +1,176 @@
+"""Measure everything about durable runs in one run, side by side, and say how each bound stands."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.conftest import Pod
+
+from . import ours, requests_load
+
+HERE = Path(__file__).parent
+CONNECTIONS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much is done; the counts of a test are small, those of a report are not."""
+
+    one: int = 1500
+    """Steps of the one run."""
+    many: int = 40
+    """Steps of each of 100 runs."""
+    peer: float = 0.4
+    """The part of that which the slower peers do."""
+    requests: int = 150
+    """Of each connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One comparison: ours against a peer, and what it has to be."""
+
+    what: str
+    ours: float
+    peer: float
+    bound: float
+    at_most: bool = False
+
+    @property
+    def ratio(self) -> float:
+        """Ours by the peer's."""
+        return self.ours / self.peer
+
+    @property
+    def holds(self) -> bool:
+        """Whether the bound holds in this run."""
+        return self.ratio <= self.bound if self.at_most else self.ratio >= self.bound
+
+
+def peer(python: str, what: str, steps: int, runs: int) -> float:
+    """Return the durable steps that a peer makes in each second."""
+    folder = tempfile.mkdtemp(prefix="jr2-bench-", dir="/var/tmp")
+    try:
+        ran = subprocess.run(
+            [python, str(HERE / "peers.py"), folder, what, str(steps), str(runs)],
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        if ran.returncode != 0:
+            raise RuntimeError(f"{what}: {ran.stderr[-2000:]}")
+        return float(json.loads(ran.stdout.splitlines()[-1])["rate"])
+    finally:
+        shutil.rmtree(folder)
+
+
+def over_http(counts: Counts) -> list[Row]:
+    """Compare events for Gates through the API with a route that does nothing."""
+    folder = Path(tempfile.mkdtemp(prefix="jr2-bench-", dir="/var/tmp"))
+    pod = Pod(folder)
+    empty = subprocess.Popen(
+        [sys.executable, "-m", "tests.bench.durable.requests_load", "empty"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=HERE.parents[2],
+    )
+    try:
+        pod.start_worker()
+        pod.start_orchestrator()
+        published = pod.publish(pod.assembly({"ticker": textwrap.dedent(ours.WORKFLOW)}))
+        assert published.status_code == 201, published.text
+        runs = [pod.start_run("ticker") for _ in range(CONNECTIONS)]
+        assert empty.stdout is not None
+        port = int(empty.stdout.readline().removeprefix(requests_load.EMPTY_PORT_LINE))
+        token = f"authorization: Bearer {pod.instance_token}"
+
+        def requests(at: int, number: int) -> list[list[bytes]]:
+            return [
+                [
+                    requests_load.request(
+                        at,
+                        f"/runs/{run}/gates/tick/events",
+                        b'{"type":"tick"}',
+                        token,
+                        f"idempotency-key: {secrets.token_hex(8)}",
+                    )
+                    for _ in range(number)
+                ]
+                for run in runs
+            ]
+
+        asyncio.run(requests_load.load(port, requests(port, 20)))
+        asyncio.run(requests_load.load(pod.port, requests(pod.port, 20)))
+        nothing = asyncio.run(requests_load.load(port, requests(port, counts.requests)))
+        events = asyncio.run(requests_load.load(pod.port, requests(pod.port, counts.requests)))
+        half = events.rate / 2
+        calm = asyncio.run(
+            requests_load.load(pod.port, requests(pod.port, counts.requests // 2), half)
+        )
+        return [
+            Row("events through HTTP, beside an empty route", events.rate, nothing.rate, 0.6),
+            Row("p99 in ms at half of that, beside 20 ms", calm.p99, 20.0, 1.0, at_most=True),
+        ]
+    finally:
+        empty.terminate()
+        empty.wait(timeout=20)
+        if empty.stdout is not None:
+            empty.stdout.close()
+        pod.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def rows(python: str, counts: Counts) -> list[Row]:
+    """Measure; one after another, so that nothing runs beside what is measured.
+
+    Args:
+        python: the interpreter of the peers' environment.
+        counts: how much is done.
+    """
+    few, some = int(counts.one * counts.peer), max(2, int(counts.many * counts.peer))
+    stream = peer(python, "sqlite", counts.one * 2, 1)
+    one = asyncio.run(ours.steps(counts.one, 1))
+    many = asyncio.run(ours.steps(counts.many, 100))
+    dbos_one, dbos_many = (peer(python, "dbos", *size) for size in ((few, 1), (some, 100)))
+    graph = peer(python, "langgraph", few, 1)
+    heavy = asyncio.run(ours.steps(max(5, counts.many // 2), 100, 100_000))
+    return [
+        Row(
+            "steps of one run, beside the better of DBOS and LangGraph",
+            one,
+            max(dbos_one, graph),
+            2,
+        ),
+        Row("steps over 100 runs, beside DBOS", many, dbos_many, 20),
+        Row("steps over 100 runs, beside one stream of synced commits", many, stream, 3),
+        Row("steps with 100 kB of context, beside DBOS without", heavy, dbos_many, 1),
+        *over_http(counts),
+    ]
+
+
+def table(measured: list[Row]) -> str:
+    """Return the rows as Markdown."""
+    lines = [
+        "| what | ours | beside | ratio | bound | |",
+        "| --- | ---: | ---: | ---: | ---: | --- |",
+    ]
+    for row in measured:
+        sign = "≤" if row.at_most else "≥"
+        lines.append(
+            f"| {row.what} | {row.ours:,.0f} | {row.peer:,.0f} | {row.ratio:.2f} "
+            f"| {sign} {row.bound:g} | {'holds' if row.holds else 'not yet'} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table(rows(sys.argv[1], Counts())))

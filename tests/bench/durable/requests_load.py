@@ -1,0 +1,140 @@
+"""Requests over HTTP from as many connections as are asked for, and what each took.
+
+The client is a few lines on sockets, for a client library costs more than the server that it is to
+measure; the same client loads both sides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+EMPTY_PORT_LINE = "port "
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a server did under load."""
+
+    rate: float
+    """Answers of each second."""
+    p99: float
+    """Milliseconds in which 99 of 100 requests were answered."""
+
+
+class _Client(asyncio.Protocol):
+    """One connection that sends its requests one after another."""
+
+    def __init__(
+        self, requests: Sequence[bytes], took: list[float], pause: float, done: asyncio.Future[None]
+    ) -> None:
+        self._requests = iter(requests)
+        self._took = took
+        self._pause = pause
+        self._done = done
+        self._data = b""
+        self._sent = 0.0
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        assert self._transport is not None
+        request = next(self._requests, None)
+        if request is None:
+            self._done.set_result(None)
+            self._transport.close()
+            return
+        self._sent = time.perf_counter()
+        self._transport.write(request)
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        head, found, body = self._data.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+        if len(body) < length:
+            return
+        if not head.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")):
+            self._done.set_exception(AssertionError(self._data.decode()))
+            return
+        self._data = b""
+        now = time.perf_counter()
+        self._took.append(now - self._sent)
+        if self._pause:
+            asyncio.get_running_loop().call_later(
+                max(0.0, self._pause - (now - self._sent)), self._next
+            )
+        else:
+            self._next()
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(ConnectionError("the server hung up"))
+
+
+async def load(port: int, requests: Sequence[Sequence[bytes]], rate: float | None = None) -> Load:
+    """Send requests, each list over a connection of its own.
+
+    Args:
+        port: of the server on this machine.
+        requests: whole requests as bytes, for each connection in their order.
+        rate: requests of each second over all connections; `None`: as fast as they are answered.
+    """
+    loop = asyncio.get_running_loop()
+    took: list[float] = []
+    pause = len(requests) / rate if rate else 0.0
+    began = time.perf_counter()
+    ends = []
+    for each in requests:
+        done: asyncio.Future[None] = loop.create_future()
+        ends.append(done)
+        await loop.create_connection(
+            lambda each=each, done=done: _Client(each, took, pause, done),  # type: ignore[misc]
+            "127.0.0.1",
+            port,
+        )
+    await asyncio.gather(*ends)
+    whole = time.perf_counter() - began
+    took.sort()
+    return Load(rate=len(took) / whole, p99=took[int(len(took) * 0.99)] * 1000)
+
+
+def request(port: int, path: str, body: bytes, *headers: str) -> bytes:
+    """Return one POST as bytes."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"host: 127.0.0.1:{port}",
+        "content-type: application/json",
+        f"content-length: {len(body)}",
+        *headers,
+    ]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+def serve_empty() -> None:
+    """Serve one route that does nothing, under the server of the Orchestrator; print its port."""
+    from fastapi import FastAPI
+
+    from jr2_runtime.orchestrator.server import Server, listen
+
+    app = FastAPI()
+
+    @app.post("/runs/{run}/gates/{gate}/events")
+    async def nothing(run: str, gate: str, event: dict[str, object]) -> dict[str, bool]:
+        return {"ok": True}
+
+    listener = listen("127.0.0.1", 0)
+    print(f"{EMPTY_PORT_LINE}{listener.getsockname()[1]}", flush=True)
+    asyncio.run(Server(app, lambda: None).serve(sockets=[listener]))
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["empty"]:
+    serve_empty()

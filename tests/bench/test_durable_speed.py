@@ -1,0 +1,28 @@
+"""Durable runs beside what a user would pick instead, with small counts; `scripts/bench` does more.
+
+The ratios of one run are compared, with room for a machine that is busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.bench.durable.measure import Counts, rows, table
+from tests.bench.durable.report import peers
+
+SMALL = Counts(one=200, many=8, peer=0.5, requests=30)
+
+
+@pytest.mark.timeout(600)
+def test_durable_steps_are_faster_than_what_a_user_would_pick_instead(
+    record_property: Callable[[str, object], None],
+) -> None:
+    measured = rows(peers(), SMALL)
+
+    print(table(measured))
+    for row in measured:
+        record_property(row.what, round(row.ratio, 2))
+    slow = [row.what for row in measured if not row.at_most and row.ratio < row.bound / 2]
+    assert not slow, table(measured)
