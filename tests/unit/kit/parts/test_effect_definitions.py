@@ -51,7 +51,7 @@ METHODS = '"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"'
         ),
         (Command(argv=[]), ["an argv that names no program"]),
         (Command(argv=["", "x"]), ["an argv that names no program"]),
-        (Command(argv=["x", 1]), ["argv=['x', 1], which is no list of texts"]),  # type: ignore[list-item]
+        (Command(argv=["x", 1]), ["argv=('x', 1), which is no list of texts"]),  # type: ignore[list-item]
         (
             Command(argv=["x"], secret="ghp_value", timeout=timedelta(0)),
             [
@@ -115,6 +115,17 @@ def test_open_fields_are_told_in_the_order_of_the_refusal(
     definition: EffectDefinition[Any, Any], fields: tuple[str, ...]
 ) -> None:
     assert open_fields(definition) == fields
+
+
+def test_a_definition_does_not_change_with_what_it_was_made_of() -> None:
+    argv, headers = ["make"], {"x-a": "b"}
+    command, request = Command(argv=argv), Http(url="https://h", headers=headers)
+
+    argv.append("clean")
+    headers["x-a"] = "c"
+
+    assert command == Command(argv=["make"])
+    assert request == Http(url="https://h", headers={"x-a": "b"})
 
 
 def test_open_is_open_in_a_second_copy_of_the_kit_too() -> None:

@@ -66,7 +66,7 @@ def customize(
     agents: Mapping[str, AgentOverride] | None = None,
     effects: Mapping[str, EffectOverride] | None = None,
     actors: Mapping[str, Parts] | None = None,
-    repos: Mapping[str, str | RepoValue[D]] | None = None,
+    repos: Mapping[str, RepoValue[D]] | None = None,
     image: str | None = None,
     effector: str | None = None,
     user: str | UserContainer | None = None,

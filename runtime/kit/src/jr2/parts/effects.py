@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
@@ -189,6 +190,11 @@ class Command(EffectDefinition[CommandInput, CommandResult]):
     secret: str | Opening | None = None
     timeout: timedelta | None = None
 
+    def __post_init__(self) -> None:
+        # What an author writes as a list cannot be changed afterwards.
+        if isinstance(self.argv, list):
+            object.__setattr__(self, "argv", tuple(self.argv))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http(EffectDefinition[HttpInput, HttpResult]):
@@ -212,6 +218,9 @@ class Http(EffectDefinition[HttpInput, HttpResult]):
     secret: str | Opening | None = None
     timeout: timedelta | None = None
 
+    def __post_init__(self) -> None:
+        _freeze_headers(self)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpFile(EffectDefinition[HttpFileInput, HttpResult]):
@@ -226,6 +235,14 @@ class HttpFile(EffectDefinition[HttpFileInput, HttpResult]):
     headers: Mapping[str, str] = field(default_factory=dict)
     secret: str | Opening | None = None
     timeout: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        _freeze_headers(self)
+
+
+def _freeze_headers(definition: Http | HttpFile) -> None:
+    if isinstance(definition.headers, dict):
+        object.__setattr__(definition, "headers", MappingProxyType(dict(definition.headers)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
