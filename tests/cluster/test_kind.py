@@ -11,7 +11,9 @@ import pytest
 from jr2 import names
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout
+from jr2_infra.images import delivery
 from jr2_infra.images.checkout import archive_path, checkout_images
+from jr2_infra.images.delivery.local import LocalNode
 
 from .conftest import BIN, CHECKOUT, Instance
 from .kind_stand_in import KIND_CONTEXT, NODE, Kind
@@ -48,8 +50,11 @@ def images() -> tuple[str, str]:
 def remove_from_node(*refs: str) -> None:
     """Take images off the node, so that they have to be loaded."""
     ctr, socket = tools.require("ctr"), layout.Layout().containerd_socket
-    command = [ctr, "--address", socket, "--namespace", "k8s.io", "images", "rm", *refs]
-    subprocess.run([str(part) for part in command], check=True, capture_output=True)
+    node = LocalNode(ctr, socket)
+    held = [ref for ref in refs if delivery.held_everywhere(node.held(ref))]
+    if held:
+        command = [ctr, "--address", socket, "--namespace", "k8s.io", "images", "rm", *held]
+        subprocess.run([str(part) for part in command], check=True, capture_output=True)
 
 
 def test_it_converges_by_kind_load(instance: Instance, kind: Kind) -> None:
