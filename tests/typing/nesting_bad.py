@@ -63,7 +63,8 @@ here.invoke("one")  # refused
 here.invoke(one, lambda c: Ctx())  # refused
 here.invoke(one, lambda c: Item(nam=c.by))  # refused
 here.invoke(one, lambda c: Item(name=c.yb))  # refused
-here.invoke(one, lambda c: Item(name="x")).done(to=there, guard=lambda c, n: n.x)  # refused
-here.invoke(one, lambda c: Item(name="x")).failed(to=there, guard=lambda c, e: e.raeson == "")  # refused
+ran = here.invoke(one, lambda c: Item(name="x"))
+ran.done(to=there, guard=lambda c, n: n.x)  # refused
+ran.failed(to=there, guard=lambda c, e: e.raeson == "")  # refused
 here.each(one, lambda c: {"x": Ctx()})  # refused
 here.each(one, lambda c: [Item(name="x")])  # refused

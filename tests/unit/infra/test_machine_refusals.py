@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 PARTS = '''\
 """Machines with parts of each kind; no Workflow."""
 
+from datetime import timedelta
+
 from jr2 import *
+from jr2.pools import Source, pool
 from pydantic import BaseModel
 
 
@@ -50,6 +53,20 @@ def body(name="ticket", *, model="a/b", access="write", effects={}, child=None, 
 
 def triage(**parts):
     return body("triage", access="none", **parts)
+
+
+async def no_item(active):
+    return None
+
+
+def pooled(worker):
+    return pool(
+        worker,
+        door=Door,
+        source=Source(next=no_item, poll_every=timedelta(minutes=1)),
+        item_id=str,
+        item_input=lambda item, door: door,
+    )
 
 
 def wrap(inner, **parts):
@@ -146,6 +163,17 @@ CASES: dict[str, tuple[str, list[str]]] = {
     ),
     "parts of a composed Machine, two levels down": (
         'triage(child=triage(model=OPEN, child=wrap(body(), repos={"app": OPEN})))',
+        [
+            'refusing: workflow "w" leaves Agent "coder" open (on the Machine composed as "review") '
+            f'— {BIND}actors={{"review": {{"agents": {{"coder": {{"model": "<provider>/<model>"'
+            "}}}})  (ADR-0054)",
+            'refusing: workflow "w" leaves Repo Slot "app" open (on the Machine composed as "review" '
+            f'→ "review") — {BIND}actors={{"review": {{"actors": {{"review": {{"repos": {{"app": '
+            '"<url>"}}}}})  (ADR-0051)',
+        ],
+    ),
+    "parts of a pool's worker": (
+        'triage(child=pooled(triage(model=OPEN, child=wrap(body(), repos={"app": OPEN}))))',
         [
             'refusing: workflow "w" leaves Agent "coder" open (on the Machine composed as "review") '
             f'— {BIND}actors={{"review": {{"agents": {{"coder": {{"model": "<provider>/<model>"'
@@ -353,11 +381,44 @@ def test_all_of_one_kind_in_one_run_then_the_next_kind(
     assert starts() == ['refusing: workflow "c": Effect "n" names the secret "OTHER", '[:60]]
 
 
+def test_what_the_host_judges_comes_after_what_the_walk_judges(
+    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = 'body(effects={"p": Push(repo="app")}), image=context(__file__, "gone")'
+    root = instance(make_instance, f"wrap({shipped}, repos=OPEN)")
+    (root / "workflows" / "x.py").write_text(workflow(f"wrap({shipped})"))
+    (root / "charts").mkdir()
+    (root / "charts" / "w.mmd").write_text("")
+    (root / "charts" / "y.mmd").write_text("")
+
+    assert refused(root, said)[0].startswith('refusing: workflow "w" leaves its Repo Slots open')
+    (root / "workflows" / "w.py").write_text(workflow(f"wrap({shipped})"))
+    assert [line.split(":")[0:2] for line in refused(root, said)] == [
+        ["error", f' Workspace of workflow "{name}"'] for name in "wx"
+    ]
+    monkeypatch.setenv("GITHUB_TOKEN", "x")
+    (line,) = refused(root, said)
+    assert line.startswith(f"error: the Sandbox Image context {root}/workflows/gone cannot be read")
+    (root / "workflows" / "gone").mkdir()
+    assert [line.split(" — ")[0] for line in refused(root, said)] == [
+        "refusing: charts/w.mmd does not parse: it is empty",
+        "refusing: charts/y.mmd names no Workflow (this folder has w, x)",
+    ]
+
+
 def test_a_push_of_a_composed_workspace_names_its_route(
     make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = instance(make_instance, 'triage(child=wrap(body(effects={"p": Push(repo="app")})))')
 
+    deep = 'triage(child=pooled(triage(child=wrap(body(effects={"p": Push(repo="app")})))))'
+    (root / "workflows" / "w.py").write_text(workflow(deep))
+    assert refused(root, said)[0].startswith(
+        'error: Workspace of workflow "w" → "asking" → "asking": the push'
+    )
+    (root / "workflows" / "w.py").write_text(
+        workflow('triage(child=wrap(body(effects={"p": Push(repo="app")})))')
+    )
     assert refused(root, said)[0].startswith(
         'error: Workspace of workflow "w" → "asking": the push'
     )

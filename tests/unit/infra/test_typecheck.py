@@ -163,6 +163,18 @@ def test_an_environment_that_is_broken(
     )
 
 
+def test_an_environment_without_the_module_of_mypy(make_instance: MakeInstance, said: Said) -> None:
+    root = make_instance({"pyproject.toml": project("mypy")})
+    put_program(root, "mypy", "exit 0")
+    for shared in (root / ".venv").rglob("this_one.pth"):
+        shared.unlink()
+
+    assert error(root, said) == (
+        "error: this instance's type checker (mypy) is missing — install its dependencies "
+        "(uv, poetry, or pdm), then re-run `jr2 up`."
+    )
+
+
 def test_no_value_reaches_a_checker(
     make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

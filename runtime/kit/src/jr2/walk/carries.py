@@ -110,8 +110,7 @@ def _route(machine: Machine, path: Sequence[str]) -> list[str]:
     """Return the states that invoke the Machines on a way of actor slots; a slot that none does."""
     route: list[str] = []
     for slot in path:
-        while machine.sandbox is not None:
-            machine = machine.sandbox.body
+        machine = _meant(machine)
         states = [
             node.id
             for node in machine.chart.nodes
@@ -121,3 +120,10 @@ def _route(machine: Machine, path: Sequence[str]) -> list[str]:
         route.append(states[0] if states else slot)
         machine = machine.children[slot]
     return route
+
+
+def _meant(machine: Machine) -> Machine:
+    """Return the Machine that slots are of: the body of a Workspace, the worker of a pool."""
+    if machine.sandbox is not None:
+        return _meant(machine.sandbox.body)
+    return machine if machine.wraps is None else _meant(machine.children[machine.wraps])
