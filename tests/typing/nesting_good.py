@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from jr2 import BuiltMachine, Context, Event, ExternalEvent, Machine
 
@@ -14,7 +14,7 @@ class Item(BaseModel):
 
 
 class Ctx(Context):
-    names: list[str] = []
+    names: list[str] = Field(default_factory=list)
     total: int = 0
     by: str | None = None
 
