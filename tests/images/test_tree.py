@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jr2 import names
+from jr2_infra.images.build import recipe
 
 from .conftest import CHROOT, Image, run
 
@@ -79,6 +80,18 @@ def test_git_works_without_a_shell(inside: Callable[..., str], tree_root: Path) 
     # The templates of the tree made it.
     assert (tree_root / "tmp/one/.git/description").is_file()
     assert not (tree_root / "bin").exists()
+
+
+def test_a_launcher_starts_without_a_shell(inside: Callable[..., str], tree_root: Path) -> None:
+    (tree_root / "tmp/started.py").write_text(
+        "import jr2, sys\n"
+        "def main():\n    print(jr2.__name__, sys.executable, sys.argv[1:])\n    return 0\n"
+    )
+    launcher = tree_root / "tmp/launcher"
+    text = recipe.LAUNCHER.format(python=names.TREE_PYTHON, module="started")
+    launcher.write_text(text.replace("sys.path += [", 'sys.path += ["/tmp", '))
+    launcher.chmod(0o755)
+    assert inside("/tmp/launcher", "a b").strip() == f"jr2 {names.TREE_PYTHON} ['a b']"
 
 
 def test_ripgrep_finds(inside: Callable[..., str], tree_root: Path) -> None:

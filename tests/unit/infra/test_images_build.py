@@ -17,8 +17,10 @@ from jr2.errors import StepFailed
 from jr2_infra.images import __main__ as command
 from jr2_infra.images import store
 from jr2_infra.images.build import content, recipe, wheels
+from jr2_infra.images.build.image import Builder
 from jr2_infra.images.build.layers import Layer
 from jr2_infra.images.mirror import sources_list
+from jr2_infra.images.mirror.archive import Archive
 
 DEB822 = """\
 # The distribution
@@ -339,3 +341,21 @@ def test_the_list_names_what_is_not_built(
         (None, None, None)
     }
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_architecture_without_lists_names_refresh(tmp_path: Path) -> None:
+    said: list[str] = []
+    builder = Builder(
+        checkout=tmp_path,
+        architecture="riscv64",
+        uv=tmp_path / "uv",
+        cache=store.LayerCache(tmp_path / "layers"),
+        archive=Archive(tmp_path, "riscv64", "", said.append),
+        say=said.append,
+    )
+    with pytest.raises(StepFailed, match=r"for riscv64: .*debian-base\.riscv64\.txt — resolve it:"):
+        builder.packages("base")
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements/debian-base.riscv64.txt").write_text("libc6=2.36\n")
+    with pytest.raises(StepFailed, match=r"riscv64\.txt: line 1 is not name=version=sha256"):
+        builder.packages("base")
