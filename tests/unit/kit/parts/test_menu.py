@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -79,6 +80,22 @@ def test_a_menu_is_the_union_of_what_its_states_derive_in_a_fixed_order() -> Non
         "input": Finish.model_json_schema(),
         "semantics": "ack",
     }
+
+
+def test_an_agent_may_have_nothing_to_pick_where_nothing_inside_has_either() -> None:
+    m = Machine("m", context=Ctx, start=lambda _: Ctx())
+    coder = m.agent("coder", model="x/y", instructions="x")
+    a = m.state("a", initial=True).turn(coder, lambda c: Turn(prompt="x"))
+    a.after(timedelta(hours=1), to=m.final("done"))
+    a.state("b", initial=True).on(Approve)
+    machine = m.build()
+
+    (turn, timer) = machine.start(None, "run-1").commands
+
+    assert menu(machine.chart, "coder") == ()
+    assert (turn.kind, timer.kind) == ("start_turn", "arm_timer")
+    assert turn.kind == "start_turn"
+    assert turn.picks == []
 
 
 def test_a_menu_is_the_same_in_every_build_and_after_customize() -> None:

@@ -156,6 +156,29 @@ def test_a_body_that_faults_faults_the_run_and_leaves_the_sandbox() -> None:
     assert [one.kind for one in step.commands if one.kind == "start_sandbox"] == []
 
 
+def test_a_slot_that_there_is_not_is_told_with_those_that_there_are() -> None:
+    m = Machine(
+        "ticket",
+        inside=Door,
+        context=Ctx,
+        start=lambda i: Ctx(told={"at": str(i.workspace.repos["ap"])}),
+    )
+    m.state("a", initial=True)
+    machine = workspace(
+        m.build(),
+        door=Door,
+        repos={"app": "https://h/a", "docs": "https://h/d"},
+        spec=lambda _: WorkspaceSpec(branch="b"),
+    )
+    step = machine.start({}, "run-1")
+    for _ in range(3):
+        step = answer(machine, step)
+
+    assert "the Workspace has no Repo Slot 'ap' (it has: app, docs)" in (
+        machine.view(step.snapshot).fault or ""
+    )
+
+
 SPEC = (
     "workspace spec invalid: {}; does jr2 run --input carry every field that spec= of machine "
     '"ticket" reads?'

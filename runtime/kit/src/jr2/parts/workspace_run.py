@@ -149,5 +149,12 @@ def workspace_of(context: WorkspaceContext) -> Workspace[Worktrees]:
     )
 
 
-def _places(repos: Mapping[str, Resolved], folder: str) -> dict[str, PurePosixPath]:
-    return {slot: WORK / slot / folder for slot in repos}
+class _Places(dict[str, PurePosixPath]):
+    """Worktrees by slot; a slot that there is not is told with those that there are."""
+
+    def __missing__(self, slot: str) -> PurePosixPath:
+        raise KeyError(f"the Workspace has no Repo Slot {slot!r} (it has: {', '.join(self)})")
+
+
+def _places(repos: Mapping[str, Resolved], folder: str) -> _Places:
+    return _Places({slot: WORK / slot / folder for slot in repos})
