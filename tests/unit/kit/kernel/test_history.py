@@ -116,3 +116,21 @@ def test_what_history_enters_starts_anew() -> None:
 
     assert run.view.gates[0].id != before
     assert run.value == {"work": "a"}
+
+
+def test_the_document_and_the_shape_tell_of_history() -> None:
+    def shaped(deep: bool) -> BuiltMachine[Any, Ctx, None]:
+        m = Machine("told", context=Ctx, start=lambda _: Ctx())
+        work = m.state("work", initial=True)
+        a = work.state("a", initial=True)
+        a.entry(assign=lambda c: c).exit(assign=lambda c: c)
+        a.gate(gate=lambda c: "a").on(Pause, to=work.history(deep=deep))
+        return m.build()
+
+    machine = shaped(deep=True)
+    (work,) = machine.document()["states"]
+    a, history = work["states"]
+
+    assert (history["type"], history["deep"], history["default"]) == ("history", True, ["work.a"])
+    assert (a["entry"], a["exit"], a["gate"]["id"]) == (["assign"], ["assign"], None)
+    assert machine.shape() != shaped(deep=False).shape()

@@ -213,3 +213,22 @@ def test_a_raised_event_reaches_every_region() -> None:
     run = Run(m.build()).gate("both.left.a", "go")
 
     assert run.value == {"both": {"left": "b", "right": "d"}}
+
+
+def test_a_guard_around_two_regions_is_asked_once() -> None:
+    asked: list[str] = []
+
+    def refuses(c: Ctx, e: Go) -> bool:
+        asked.append("asked")
+        return False
+
+    m = Machine("asks", context=Ctx, start=lambda _: Ctx())
+    both = m.parallel("both", initial=True)
+    for name in ("left", "right"):
+        both.state(name).state("a", initial=True)
+    both.gate(gate="both")
+    both.on(Go, guard=refuses, to=m.state("out"))
+
+    Run(m.build()).gate("both", "go")
+
+    assert asked == ["asked"]

@@ -230,6 +230,8 @@ def test_a_pick_in_a_child_is_heard_by_the_child() -> None:
     assert run.step.commands[0].model_dump()["actor"] == ["ticket"]
     assert allowed(run, key) == ("submit", "note")
     assert allowed(run, f"hosting#1:child.other/{KEY}") == ()
+    ended = run.machine.fault(run.step.snapshot, "over").snapshot
+    assert kernel.allowed(run.machine.chart, ended, key) == ()
 
     run.pick(key, "submit", commit="abc")
 

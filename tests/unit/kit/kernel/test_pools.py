@@ -358,3 +358,20 @@ def test_what_is_wrong_with_a_pool_is_said_at_once() -> None:
     )
     with pytest.raises(BuildRefused, match="has no Source with an `async def` next="):
         jobs(bad)
+
+
+def test_a_state_may_run_items_a_child_and_a_task_at_once() -> None:
+    m = Machine("many", context=Ctx, start=lambda _: Ctx(jobs={"a": "Ann"}))
+    working = m.state("working", initial=True)
+    child = m.child("worker", worker())
+    working.run(m.task("check", check), lambda c: "x").done()
+    working.each(child, lambda c: {item: Job(name=name) for item, name in c.jobs.items()})
+    working.invoke(child, lambda c: Job(name="one"), id="one")
+    run = Run(m.build())
+
+    assert actors(run) == ["one", "a"]
+    assert [one.model_dump()["key"] for one in run.machine.cancel(run.step.snapshot).commands] == [
+        "working#1:task.check",
+        "working#1:pool.worker@2.a/waits#1:task.check",
+        "working#1:child.worker.1/waits#1:task.check",
+    ]

@@ -1,20 +1,25 @@
 """The kernel's promises, on random Machines and random events.
 
-A Machine is drawn as a tree of states with transitions, tasks, timers and Gates; events are drawn
-from what is live, from what is not live any more, and from nothing at all.
+A Machine is drawn as a tree of states (`random_machines`); events are drawn from what is live, from
+what is not live any more, and from nothing at all.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jr2 import BuiltMachine, Context, Event, EventRefused, Machine, host_wire
+from jr2 import BuiltMachine, EventRefused, host_wire
 from jr2.host_wire import (
     ArmTimer,
     DisarmTimer,
@@ -26,76 +31,11 @@ from jr2.host_wire import (
     TimerFired,
 )
 from jr2.kernel import Step
-from jr2.machine import State
+from jr2.kernel.keys import ROOT_PLACE, inside
+from jr2.snapshot import Snapshot
+from tests.unit.kit.kernel.random_machines import Ctx, build, specs
 
-
-class Red(Event):
-    n: int = 0
-
-
-class Green(Event):
-    n: int = 0
-
-
-class Ctx(Context):
-    n: int = 0
-
-
-async def work(n: int) -> int:
-    return n
-
-
-EVENTS = (Red, Green)
-
-
-@st.composite
-def machines(draw: st.DrawFn) -> BuiltMachine[Any, Ctx, None]:
-    m = Machine("random", context=Ctx, start=lambda _: Ctx())
-    task = m.task("work", work)
-    states: list[State[Ctx]] = []
-
-    def grow(parent: Any, depth: int) -> None:
-        for number in range(draw(st.integers(1, 3))):
-            state = parent.state(f"s{number}", initial=number == 0)
-            states.append(state)
-            if depth < 2 and draw(st.booleans()):
-                grow(state, depth + 1)
-                if draw(st.booleans()):
-                    targets.append(state.final("end"))
-                    completed.append(state)
-
-    targets: list[Any] = []
-    completed: list[State[Ctx]] = []
-    grow(m, 0)
-    targets += states
-    if draw(st.booleans()):
-        targets.append(m.final("end"))
-
-    def route() -> dict[str, Any]:
-        bar = draw(st.integers(0, 4))
-        return {
-            "to": draw(st.sampled_from([None, *targets])),
-            "guard": lambda c, *_: c.n % 5 >= bar,
-            "assign": draw(st.sampled_from([None, lambda c, *_: c.set(n=c.n + 1)])),
-        }
-
-    for state in completed:
-        state.done(**route())
-    for state in states:
-        for _ in range(draw(st.integers(0, 2))):
-            state.on(draw(st.sampled_from(EVENTS)), **route(), internal=draw(st.booleans()))
-        for _ in range(draw(st.integers(0, 2))):
-            running = state.run(task, lambda c: c.n).done(**route())
-            if draw(st.booleans()):
-                running.failed(**route())
-        for _ in range(draw(st.integers(0, 2))):
-            state.after(timedelta(seconds=draw(st.integers(0, 9))), **route())
-        if draw(st.integers(0, 4)) == 0:
-            state.always(**(route() | {"to": draw(st.sampled_from(targets))}))
-        state.on(Red, assign=lambda c, e: c.set(n=c.n + e.n))
-        if draw(st.booleans()):
-            state.gate()
-    return m.build()
+MACHINES = specs().map(build)
 
 
 @dataclass
@@ -137,16 +77,22 @@ def events(ledger: Ledger, view: host_wire.View, draw: Any) -> host_wire.StepEve
     return TimerFired(key=key)
 
 
-def is_whole(machine: BuiltMachine[Any, Ctx, None], step: Step) -> bool:
-    """Whether each active compound state has exactly one active child."""
-    nodes, active = machine.chart.nodes, set(step.snapshot.entries)
+def is_whole(chart: Any, snapshot: Snapshot) -> bool:
+    """Whether the active states of a Machine, and of its children, are a configuration."""
+    nodes, active = chart.nodes, set(snapshot.entries)
     for index in [0, *active]:
-        if nodes[index].children and len(active & set(nodes[index].children)) != 1:
+        node = nodes[index]
+        regions = {child for child in node.children if nodes[child].kind != "history"}
+        if node.kind == "compound" and len(active & regions) != 1:
             return False
-        parent = nodes[index].parent
-        if parent not in (None, 0) and parent not in active:
+        if node.kind == "parallel" and not regions <= active:
             return False
-    return True
+        if node.kind == "history" or node.parent not in (None, 0, *active):
+            return False
+    return all(
+        is_whole(inside(chart, key, ROOT_PLACE)[0], child)
+        for key, child in snapshot.children.items()
+    )
 
 
 def walk(
@@ -169,11 +115,11 @@ def walk(
         step = after
 
 
-MANY = settings(max_examples=40, deadline=None)
+MANY = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @MANY
-@given(machine=machines(), data=st.data())
+@given(machine=MACHINES, data=st.data())
 def test_a_step_is_the_same_each_time_and_after_a_restart(
     machine: BuiltMachine[Any, Ctx, None], data: st.DataObject
 ) -> None:
@@ -188,7 +134,7 @@ def test_a_step_is_the_same_each_time_and_after_a_restart(
 
 
 @MANY
-@given(machine=machines(), data=st.data())
+@given(machine=MACHINES, data=st.data())
 def test_what_is_not_live_is_not_heard(
     machine: BuiltMachine[Any, Ctx, None], data: st.DataObject
 ) -> None:
@@ -201,14 +147,14 @@ def test_what_is_not_live_is_not_heard(
 
 
 @MANY
-@given(machine=machines(), data=st.data())
+@given(machine=MACHINES, data=st.data())
 def test_states_and_commands_add_up(
     machine: BuiltMachine[Any, Ctx, None], data: st.DataObject
 ) -> None:
     for _, event, after, ledger in walk(machine, data):
         if after.snapshot.fault is not None:
             assert "come to rest" in after.snapshot.fault or "failed" in after.snapshot.fault
-        assert after.snapshot.status != "active" or is_whole(machine, after)
+        assert after.snapshot.status != "active" or is_whole(machine.chart, after.snapshot)
         entries = {
             f"{machine.chart.nodes[node].id}#{entry}"
             for node, entry in after.snapshot.entries.items()
@@ -220,7 +166,7 @@ def test_states_and_commands_add_up(
 
 
 @MANY
-@given(machine=machines(), data=st.data())
+@given(machine=MACHINES, data=st.data())
 def test_each_entry_into_a_gate_has_an_id_of_its_own(
     machine: BuiltMachine[Any, Ctx, None], data: st.DataObject
 ) -> None:
@@ -234,3 +180,64 @@ def test_each_entry_into_a_gate_has_an_id_of_its_own(
         assert not closed & now.keys()
         for entry, gate in now.items():
             assert seen.setdefault(entry, gate) == gate
+
+
+@MANY
+@given(machine=MACHINES, data=st.data())
+def test_a_crash_at_any_point_leads_to_the_same_end(
+    machine: BuiltMachine[Any, Ctx, None], data: st.DataObject
+) -> None:
+    steps = list(walk(machine, data))
+    crashes = data.draw(st.sets(st.integers(0, max(len(steps) - 1, 0))), label="crashes")
+    step = machine.start(None, "run-1")
+    for number, (_, event, _, _) in enumerate(steps):
+        snapshot = step.snapshot
+        if number in crashes:
+            # What was not committed is made again, from what was.
+            machine.step(snapshot, event)
+            snapshot = machine.load(machine.dump(snapshot))
+        step = machine.step(snapshot, event)
+
+    if steps:
+        assert machine.dump(step.snapshot) == machine.dump(steps[-1][2].snapshot)
+        assert step.commands == steps[-1][2].commands
+
+
+@pytest.fixture(scope="module")
+def other_process() -> Iterator[subprocess.Popen[str]]:
+    """A process with hashes of its own that makes steps for us."""
+    here = Path(__file__).parents[4]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.unit.kit.kernel.random_machines"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=here,
+        env={**os.environ, "PYTHONHASHSEED": "4711"},
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+@given(spec=specs(), data=st.data())
+def test_another_process_makes_the_same_step(
+    other_process: subprocess.Popen[str], spec: Any, data: st.DataObject
+) -> None:
+    machine = build(spec)
+    for before, event, after, _ in walk(machine, data):
+        stored = machine.dump(before.snapshot).decode()
+        asked = json.dumps([spec, stored, event.model_dump(mode="json")])
+        assert other_process.stdin is not None
+        assert other_process.stdout is not None
+        other_process.stdin.write(asked + "\n")
+        other_process.stdin.flush()
+        snapshot, said = json.loads(other_process.stdout.readline())
+
+        assert snapshot.encode() == machine.dump(after.snapshot)
+        assert said == [command.model_dump(mode="json") for command in after.commands]

@@ -13,6 +13,7 @@ Source: design §4.1, spec/runtime.md §1.7 and §1.9; W3C SCXML, appendix D.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,7 +28,7 @@ from .outbox import MAX_MICROSTEPS, Outbox
 from .plans import Plan, initial_plan, plan_of
 
 
-class Macrostep:
+class Macrostep(ABC):
     """One Machine while it takes a step.
 
     Args:
@@ -329,6 +330,6 @@ class Macrostep:
         return f'{place} on "{origin.event}"' if origin.event else f"{place} (eventless)"
 
     # --- what a state has running -----------------------------------------------------------------
+    @abstractmethod
     def _stop(self, node: Node, entry: int) -> None:
         """Stop what runs in a state that is left (`jr2.kernel.running`)."""
-        raise NotImplementedError

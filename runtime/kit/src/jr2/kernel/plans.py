@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from ..chart import ROOT, Chart, Transition
 
@@ -138,9 +139,7 @@ class _Entry:
             self._enter_regions(index)
 
     def _ascend(self, index: int, domain: int) -> None:
-        for above in self.chart.above[index]:
-            if above == domain:
-                return
+        for above in takewhile(lambda above: above != domain, self.chart.above[index]):
             self.enters.add(above)
             if self.chart.nodes[above].kind == "parallel":
                 self._enter_regions(above)
