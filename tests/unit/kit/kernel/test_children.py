@@ -478,7 +478,7 @@ def test_a_key_of_a_child_itself_is_ignored() -> None:
         assert run.machine.step(run.step.snapshot, event).snapshot is run.step.snapshot
     assert kernel.picks.find(run.machine.chart, run.step.snapshot, "nowhere#1:task.x") is None
     assert kernel.picks.find(run.machine.chart, run.step.snapshot, "hosting#1:child.no/x") is None
-    lost = dataclasses.replace(run.step.snapshot, children={})
+    lost = run.step.snapshot._replace(children={})
     assert kernel.picks.find(run.machine.chart, lost, f"{CHILD}/working#1:task.greet") is None
     gone = run.gate("parent", "leave").step.snapshot
     assert kernel.picks.find(run.machine.chart, gone, f"{CHILD}/working#1:task.greet") is None

@@ -21,8 +21,7 @@ Source: design §4.1 and §4.3, spec/runtime.md §1.7 and §1.9.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from .. import accepted, host_wire
 from ..chart import Chart, Invocation, Timer
@@ -69,8 +68,7 @@ class EventRefused(Refusal):
         self.code: Code = code
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(NamedTuple):
     """The outcome of one step."""
 
     snapshot: Snapshot
@@ -85,7 +83,9 @@ def start(chart: Chart, first: Start[Any]) -> Step:
 
     Never raises for what user code does: a run whose start fails has the status `error`.
     """
-    blank = Snapshot(machine=chart.id, run_id=first.run_id, status="active", entries={}, count=0)
+    blank = Snapshot(
+        machine=chart.id, run_id=first.run_id, status="active", entries={}, entry_count=0
+    )
 
     def begin(machine: MachineStep) -> bool:
         machine.begin(first)
@@ -137,7 +137,7 @@ def deliver(
 def fault(chart: Chart, snapshot: Snapshot, text: str) -> Step:
     """End a run with the status `error`; it stays where it was, and what is live is stopped."""
     return Step(
-        snapshot=replace(snapshot, status="error", fault=text, gates={}),
+        snapshot=snapshot._replace(status="error", fault=text, gates={}),
         commands=stop_live(chart, snapshot),
     )
 
@@ -150,7 +150,7 @@ def cancel(chart: Chart, snapshot: Snapshot) -> Step:
     if snapshot.status != "active":
         return Step(snapshot=snapshot)
     return Step(
-        snapshot=replace(snapshot, status="cancelled", gates={}),
+        snapshot=snapshot._replace(status="cancelled", gates={}),
         commands=stop_live(chart, snapshot),
     )
 
@@ -190,10 +190,10 @@ def _advance(
         return Step(snapshot=machine.settle(), commands=outbox.commands())
     except Fault as broken:
         if heard and not chain:
-            snapshot = replace(snapshot, ended=snapshot.ended | {heard})
+            snapshot = snapshot._replace(ended=snapshot.ended | {heard})
         over = fault(chart, snapshot, str(broken))
         stops = tuple(one for one in over.commands if getattr(one, "key", "") != heard)
-        return replace(over, commands=stops)
+        return over._replace(commands=stops)
 
 
 def _hear_end(machine: MachineStep, key: str, event: Any) -> bool:
@@ -319,8 +319,7 @@ def _pick(chart: Chart, snapshot: Snapshot, event: host_wire.PickEvent) -> Step:
     *chain, _ = event.key.split(BETWEEN)
     made = _advance(chart, snapshot, chain, hear)
     complete = not is_live(chart, made.snapshot, event.key)
-    return replace(
-        made,
+    return made._replace(
         receipt=PickReceipt(
             event=event.name,
             moved=moved == [True],

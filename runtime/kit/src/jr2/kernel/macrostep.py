@@ -46,7 +46,7 @@ class Macrostep(ABC):
         self.outbox = outbox
         self.place = place
         self.active = dict(before.entries)
-        self.count = before.count
+        self.count = before.entry_count
         self.ended = before.ended
         # What a step seldom changes is copied when it does.
         self.gates: Mapping[int, OpenGate] = before.gates

@@ -100,7 +100,7 @@ class MachineStep(Macrostep):
             run_id=self.before.run_id,
             status="active" if self.output is None else "done",
             entries={index: self.active[index] for index in sorted(self.active)},
-            count=self.count,
+            entry_count=self.count,
             ended=self.ended,
             gates=self.gates
             if len(self.gates) < 2
@@ -254,7 +254,9 @@ class MachineStep(Macrostep):
             first = child.start(value)
         except USER_ERRORS as error:
             broke(what, error)
-        blank = Snapshot(machine=child.chart.id, run_id="", status="active", entries={}, count=0)
+        blank = Snapshot(
+            machine=child.chart.id, run_id="", status="active", entries={}, entry_count=0
+        )
         step = self._child_step(key, blank)
 
         def act() -> bool:
