@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -66,6 +67,18 @@ def test_every_broken_rule_is_said(
         wrap(make(), **parts)
 
     assert list(refused.value.problems) == [W + problem for problem in problems]
+
+
+class Odd(BaseModel):
+    call: Callable[[], int]
+
+
+def test_a_door_without_a_schema_is_refused(make: MakeBody, wrap: Wrap) -> None:
+    with pytest.raises(BuildRefused) as refused:
+        wrap(make(), door=Odd)
+
+    (problem,) = refused.value.problems
+    assert problem.startswith(f"{W}cannot say what the door takes: ")
 
 
 def test_a_body_with_a_door_of_its_own_is_refused(wrap: Wrap) -> None:

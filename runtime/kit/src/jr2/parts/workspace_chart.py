@@ -10,11 +10,12 @@ Source: spec/authoring.md §2.10, spec/runtime.md §5.1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, JsonValue
+from pydantic.errors import PydanticUserError
 
 from .. import accepted
 from ..built import BuiltMachine
@@ -86,44 +87,21 @@ def workspace(
     """
     if not isinstance(body, BuiltMachine):
         raise BuildRefused(f"workspace() is given {body!r}: give what .build() returned")
-    problems = []
-    if body.sandbox is not None:
-        problems.append("is given a workspace(): one Machine has one Sandbox around it")
-    elif body.door is not None:
-        problems.append(
-            f"is given a body with the door {body.door.__qualname__} of its own, which would never "
-            "be served: give the body inside= in place of door="
-        )
-    if not isinstance(door, type) or not issubclass(door, BaseModel):
-        problems.append(f"has the door {door!r}: a door is a pydantic model")
-    elif body.inside is not None and not issubclass(door, body.inside.door):
-        problems.append(
-            f"has the door {door.__qualname__}, and its body is written for "
-            f"{body.inside.door.__qualname__}"
-        )
-    problems += (f"has {problem}" for problem in repos_problems(repos, who=_WHO))
-    named = () if body.inside is None else body.inside.slots
-    if is_open(repos) and named:
-        problems.append(
-            f"leaves its Repo Slots open, and its body names {', '.join(named)}: a body of open "
-            "slots names none"
-        )
-    elif isinstance(repos, Mapping):
-        missing = [slot for slot in named if slot not in repos]
-        if missing:
-            problems.append(
-                f"has no Repo Slot {', '.join(missing)}, which its body names "
-                f"(it has: {', '.join(repos)})"
-            )
-    if not callable(spec):
-        problems.append(f"has spec={spec!r}: give a function of the door")
-    for what, value in (("image", image), ("effector", effector)):
-        wrong = None if value is None else image_problem(what, value)
-        problems += [] if wrong is None else [f"has {wrong}"]
-    container, user_size, found = user_problems(user)
-    problems += (f"has {problem}" for problem in found)
-    size, found = ({}, []) if resources is None else read(resources)
-    problems += (f"has {problem}" for problem in found)
+    container, user_size, of_user = user_problems(user)
+    size, of_size = ({}, []) if resources is None else read(resources)
+    images = (("image", image), ("effector", effector))
+    problems = [
+        *_body_problems(body, door),
+        *(f"has {problem}" for problem in repos_problems(repos, who=_WHO)),
+        *_slot_problems(body, repos),
+        *([] if callable(spec) else [f"has spec={spec!r}: give a function of the door"]),
+        *(
+            f"has {problem}"
+            for what, value in images
+            if value is not None and (problem := image_problem(what, value)) is not None
+        ),
+        *(f"has {problem}" for problem in (*of_user, *of_size)),
+    ]
     if problems:
         raise BuildRefused(*(f'workspace() of machine "{body.id}" {one}' for one in problems))
     slots: Mapping[Any, Any] | Opening = repos
@@ -139,6 +117,45 @@ def workspace(
         effector=effector,
     )
     return _wrapped(body.id, parts)
+
+
+def _body_problems(body: BuiltMachine[Any, Any, Any], door: Any) -> Iterator[str]:
+    if body.sandbox is not None:
+        yield "is given a workspace(): one Machine has one Sandbox around it"
+    elif body.door is not None:
+        yield (
+            f"is given a body with the door {body.door.__qualname__} of its own, which would never "
+            "be served: give the body inside= in place of door="
+        )
+    if not isinstance(door, type) or not issubclass(door, BaseModel):
+        yield f"has the door {door!r}: a door is a pydantic model"
+        return
+    if body.inside is not None and not issubclass(door, body.inside.door):
+        yield (
+            f"has the door {door.__qualname__}, and its body is written for "
+            f"{body.inside.door.__qualname__}"
+        )
+    try:
+        accepted.schema(door)
+    except (PydanticUserError, TypeError, ValueError) as bad:
+        yield f"cannot say what the door takes: {bad}"
+
+
+def _slot_problems(body: BuiltMachine[Any, Any, Any], repos: Any) -> Iterator[str]:
+    """Refuse slots that are not those which the body names."""
+    named = () if body.inside is None else body.inside.slots
+    if is_open(repos) and named:
+        yield (
+            f"leaves its Repo Slots open, and its body names {', '.join(named)}: a body of open "
+            "slots names none"
+        )
+    elif isinstance(repos, Mapping):
+        missing = [slot for slot in named if slot not in repos]
+        if missing:
+            yield (
+                f"has no Repo Slot {', '.join(missing)}, which its body names "
+                f"(it has: {', '.join(repos)})"
+            )
 
 
 def rebuilt(
