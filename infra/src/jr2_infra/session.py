@@ -349,17 +349,17 @@ class Session:
     def _delivery(self) -> Delivery | None:
         """Return how images reach the nodes; `_deliverable` refused what has no way."""
         tooling, context = self._tooling, self._place.context
-        home = rules.push_home(self._place, self._instance.config.registry)
-        if home is not None:
-            return Pushed(home)
         if context.startswith(names.KIND_PREFIX):
             if tooling.kind is None or tooling.docker is None:
                 return None
             cluster = context.removeprefix(names.KIND_PREFIX)
             return KindCluster(tooling.kind, tooling.docker, cluster)
-        if tooling.local_import is None:
-            return None
-        return LocalNode(tooling.local_import.ctr, tooling.local_import.socket)
+        if context == names.LOCAL_CONTEXT:
+            if tooling.local_import is None:
+                return None
+            return LocalNode(tooling.local_import.ctr, tooling.local_import.socket)
+        home = rules.push_home(self._place, self._instance.config.registry)
+        return None if home is None else Pushed(home)
 
     def _wants(self, refs: KitRefs, staged: assembly.StagedAssembly) -> Wants:
         config = self._instance.config
