@@ -54,23 +54,18 @@ if TYPE_CHECKING:
     from .kernel import EventRefused
     from .machine import Machine
     from .parts.customizing import customize
-    from .parts.effects import (
-        Command,
+    from .parts.effect_data import (
         CommandInput,
         CommandResult,
-        Dispatch,
         DispatchInput,
         DispatchResult,
-        Http,
-        HttpFile,
         HttpFileInput,
         HttpInput,
         HttpResult,
-        Push,
         PushInput,
         PushResult,
-        Target,
     )
+    from .parts.effects import Command, Dispatch, Http, HttpFile, Push, Target
     from .parts.opening import (
         OPEN,
     )
@@ -213,23 +208,18 @@ _MODULES: typing.Final = {
     "children": ("Child",),
     "kernel": ("EventRefused",),
     "machine": ("Machine",),
-    "parts.effects": (
-        "Command",
+    "parts.effect_data": (
         "CommandInput",
         "CommandResult",
-        "Dispatch",
         "DispatchInput",
         "DispatchResult",
-        "Http",
-        "HttpFile",
         "HttpFileInput",
         "HttpInput",
         "HttpResult",
-        "Push",
         "PushInput",
         "PushResult",
-        "Target",
     ),
+    "parts.effects": ("Command", "Dispatch", "Http", "HttpFile", "Push", "Target"),
     "parts.opening": ("OPEN",),
     "parts.repos": ("Binding",),
     "parts.turns": ("Turn",),
