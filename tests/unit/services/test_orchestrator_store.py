@@ -233,3 +233,13 @@ def test_a_commit_is_synced_to_the_disk(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     connection.close()
+
+
+async def test_each_workflow_and_shape_of_the_live_runs_is_found_once(store: Store) -> None:
+    made = [("w", "1"), ("w", "1"), ("w", "2"), ("v", "2"), ("settled", "3")]
+    for number, (workflow, shape) in enumerate(made):
+        row = replace(run(f"r{number}"), workflow=workflow, shape=shape)
+        await store.write(lambda db, row=row: runs.insert(db, row, Changes(), 0))  # type: ignore[misc]
+    await store.write(lambda db: runs.settle(db, "r4", "done", None, 1))
+    assert await store.read(lambda db: runs.shapes(db, A)) == [("v", "2"), ("w", "1"), ("w", "2")]
+    assert await store.read(lambda db: runs.shapes(db, B)) == []

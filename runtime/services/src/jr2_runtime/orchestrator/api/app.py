@@ -35,7 +35,8 @@ def build_app(services: Services) -> FastAPI:
     )
     install(app)
     for band in (open_band, instance_band, publish_band):
-        app.include_router(band(services))
+        # The routes themselves: an included router is matched twice for each request.
+        app.router.routes.extend(band(services).routes)
     app.add_middleware(Guard, known=known_hosts(services.namespace))
     app.add_middleware(Observed, metrics=services.metrics)
     plain = app.openapi

@@ -10,10 +10,10 @@ Source: design §6.3.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from jr2 import names
@@ -36,6 +36,7 @@ def known_hosts(namespace: str | None) -> frozenset[str]:
     return frozenset(found)
 
 
+@functools.lru_cache(maxsize=256)
 def is_known(host: str, known: frozenset[str]) -> bool:
     """Whether a `Host` names this Orchestrator, or is an address in digits.
 
@@ -82,13 +83,17 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        hosts = headers.getlist("host")
+        hosts, origins = [], []
+        for name, value in scope["headers"]:
+            if name == b"host":
+                hosts.append(value.decode("latin-1"))
+            elif name == b"origin":
+                origins.append(value.decode("latin-1"))
         if len(hosts) != 1 or not is_known(hosts[0], self._known):
             await error(421, "this Orchestrator has another name")(scope, receive, send)
             return
-        if scope["method"] not in _READS and any(
-            not is_same_origin(origin, hosts[0]) for origin in headers.getlist("origin")
+        if scope["method"] not in _READS and not all(
+            is_same_origin(origin, hosts[0]) for origin in origins
         ):
             await error(403, "a page of another site sends this")(scope, receive, send)
             return

@@ -13,7 +13,6 @@ from typing import Final
 
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jr2 import trace as command_trace
@@ -21,6 +20,7 @@ from jr2 import trace as command_trace
 from ..metrics import Metrics
 
 _PROPAGATOR: Final = TraceContextTextMapPropagator()
+_HEADER: Final = command_trace.HEADER.encode()
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 
 
@@ -53,22 +53,28 @@ class Observed:
                 ]
             await send(message)
 
-        carrier = {
-            command_trace.HEADER: Headers(scope=scope).get(command_trace.HEADER, ""),
-        }
+        given = b""
+        for name, value in scope["headers"]:
+            if name == _HEADER:
+                given = value
         try:
-            with self._tracer.start_as_current_span(
-                scope["method"],
-                context=_PROPAGATOR.extract(carrier),
-                kind=trace.SpanKind.SERVER,
-            ) as span:
+            if given:
+                await self._traced(given.decode("latin-1"), scope, receive, sending)
+            else:
                 await self._app(scope, receive, sending)
-                span.set_attribute("http.route", _route(scope))
-                span.set_attribute("http.response.status_code", code)
         finally:
             seconds = None if is_feed else time.perf_counter() - started
             method = scope["method"] if scope["method"] in _METHODS else "other"
             self._metrics.request(method, _route(scope), code, seconds)
+
+    async def _traced(self, given: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on as a part of its sender's trace; a trace begins with its sender."""
+        context = _PROPAGATOR.extract({command_trace.HEADER: given})
+        with self._tracer.start_as_current_span(
+            scope["method"], context=context, kind=trace.SpanKind.SERVER
+        ) as span:
+            await self._app(scope, receive, send)
+            span.set_attribute("http.route", _route(scope))
 
 
 def _route(scope: Scope) -> str:
