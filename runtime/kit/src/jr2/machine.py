@@ -395,7 +395,12 @@ class Machine(Scope[C], Generic[D, C, O]):
         self._draft.change()
         output = self._output
         problems = self._draft.problems or list(
-            rules.problems(self._draft, with_output=output is not None, door=self._door)
+            rules.problems(
+                self._draft,
+                with_output=output is not None,
+                door=self._door,
+                context=self._context,
+            )
         )
         if problems:
             raise BuildRefused(*problems)

@@ -19,16 +19,53 @@ from .drafts import GateDraft, StateDraft, TransitionDraft, address, external, p
 from .events import Event, event_name, semantics
 
 
-def problems(root: StateDraft, *, with_output: bool, door: type[BaseModel] | None) -> Iterator[str]:
+def problems(
+    root: StateDraft,
+    *,
+    with_output: bool,
+    door: type[BaseModel] | None,
+    context: type[BaseModel],
+) -> Iterator[str]:
     """Yield each rule that a Machine does not meet, in document order."""
     if not root.children:
         yield root.said("has no states")
+    for field in _with_sets(context):
+        yield root.said(
+            f'has a set in the field "{field}" of {context.__name__}: a set has no order, so two '
+            "processes would write it differently — use a tuple or a list"
+        )
     if door is not None:
         yield from _schema(root, "the door", door)
     for draft in root.down():
         for problem in _state(draft, with_output=with_output):
             yield draft.said(problem)
     yield from _vocabulary(root)
+
+
+def _with_sets(context: type[BaseModel]) -> Iterator[str]:
+    """Yield the fields of a context that hold a set, at whatever depth."""
+    try:
+        whole = accepted.schema(context)
+    except (PydanticUserError, TypeError, ValueError):
+        # A context needs no schema: nobody outside reads it.
+        return
+    named = whole.get("$defs", {})
+    for name, part in whole.get("properties", {}).items():
+        if _has_set(part, named, set()):
+            yield name
+
+
+def _has_set(part: object, named: dict[str, object], seen: set[str]) -> bool:
+    if isinstance(part, list):
+        return any(_has_set(one, named, seen) for one in part)
+    if not isinstance(part, dict):
+        return False
+    ref = str(part.get("$ref", "")).rpartition("/")[2]
+    if ref and ref not in seen:
+        return _has_set(named.get(ref), named, seen | {ref})
+    return part.get("uniqueItems") is True or any(
+        _has_set(one, named, seen) for key, one in part.items() if key not in ("default", "$defs")
+    )
 
 
 def _state(draft: StateDraft, *, with_output: bool) -> Iterator[str]:

@@ -28,7 +28,7 @@ from jr2 import (
     kernel,
 )
 from jr2.host_wire import GateEvent, TaskDone, TaskFailed, TimerFired
-from jr2.snapshot import SnapshotError
+from jr2.snapshot import SnapshotError, read_again
 
 CASES = Path(__file__).parents[3] / "cases" / "charts"
 _EVENT: TypeAdapter[Any] = TypeAdapter(host_wire.StepEvent)
@@ -519,3 +519,22 @@ def test_equal_snapshots_are_equal_without_their_decoded_context() -> None:
 
     assert snapshot == snapshot._replace(context=None)
     assert snapshot != snapshot._replace(context_json="null")
+
+
+def test_a_snapshot_that_is_kept_is_read_again_from_its_text() -> None:
+    machine = MACHINES["ticket"]
+    snapshot = machine.start({"ticket": "T-1"}, "run-1").snapshot
+    m = Machine("parent", context=Count, start=lambda _: Count())
+    m.state("hosting", initial=True).invoke(m.child("paths", MACHINES["paths"]))
+    parent = m.build()
+    around = parent.start(None, "run-1").snapshot
+
+    for chart, kept in ((machine.chart, snapshot), (parent.chart, around)):
+        again = read_again(chart, kept)
+
+        assert again == kept
+        assert again.context == kept.context
+        assert again.context is not kept.context
+    (child,) = read_again(parent.chart, around).children.values()
+    assert child.context is not next(iter(around.children.values())).context
+    assert read_again(machine.chart, snapshot._replace(context=None)).context is None
