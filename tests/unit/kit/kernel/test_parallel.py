@@ -232,3 +232,16 @@ def test_a_guard_around_two_regions_is_asked_once() -> None:
     Run(m.build()).gate("both", "go")
 
     assert asked == ["asked"]
+
+
+def test_each_timer_of_a_state_fires_by_itself() -> None:
+    m = Machine("timers", context=Ctx, start=lambda _: Ctx())
+    waits = m.state("waits", initial=True)
+    waits.after(timedelta(minutes=1), assign=lambda c: c.wrote("one"))
+    waits.after(timedelta(minutes=2), assign=lambda c: c.wrote("two"))
+
+    run = Run(m.build()).fired("waits#1:after.1").fired("waits#1:after.0")
+
+    assert run.context["log"] == ["two", "one"]
+    # What has fired is not stopped any more.
+    assert run.machine.cancel(run.step.snapshot).commands == ()
