@@ -49,7 +49,7 @@ SOURCE: Final = "source"
 
 
 class Next(BaseModel, Generic[T]):
-    """What a Source may answer when items are open that are not to be run yet.
+    """What a Source answers: the next item, and how many more there are that may not run yet.
 
     A pool that has nothing to run and no item that could come is drained; one whose Source still
     has open items is deadlocked.
@@ -67,12 +67,13 @@ class Source(Generic[T]):
     """Where the items of a pool come from.
 
     Args:
-        next: takes the ids of the items that run, and returns the next item, or `None`.
+        next: takes the ids of the items that run, and returns the next one, or `None`. It runs as a
+            task, so at least once for each time that the pool asks.
         wake: the event that says that there may be more; it comes to the Gate `source`.
         poll_every: how long a pool that waits waits before it asks again.
     """
 
-    next: Callable[[tuple[str, ...]], Awaitable[T | Next[T] | None]]
+    next: Callable[[tuple[str, ...]], Awaitable[Next[T] | None]]
     wake: type[Event] | None = None
     poll_every: timedelta | None = None
 
@@ -165,10 +166,9 @@ def pool(
         return PoolContext(door=doors.dump_python(first.door, mode="json"), cap=many)
 
     async def ask(given: _Ask) -> _Answer:
-        found: Any = await source.next(given.active)
-        answer: Next[T] = found if isinstance(found, Next) else Next(item=found)
-        if answer.item is None:
-            return _Answer(open=answer.open)
+        answer = await source.next(given.active)
+        if answer is None or answer.item is None:
+            return _Answer(open=0 if answer is None else answer.open)
         value = item_input(answer.item, doors.validate_python(given.door))
         plain = to_jsonable_python(value)
         return _Answer(id=item_id(answer.item), input=plain, open=answer.open)

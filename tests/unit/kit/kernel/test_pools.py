@@ -195,7 +195,7 @@ class Wake(ExternalEvent):
     pass
 
 
-async def nothing(active: tuple[str, ...]) -> Job | None:
+async def nothing(active: tuple[str, ...]) -> Next[Job] | None:
     return None
 
 
@@ -305,12 +305,12 @@ def test_a_worker_that_fails_is_told_of_and_the_pool_goes_on() -> None:
 
 
 def test_the_task_of_a_pool_asks_the_source() -> None:
-    async def next_job(active: tuple[str, ...]) -> Job | Next[Job] | None:
-        answers: dict[tuple[str, ...], Job | Next[Job]] = {
-            (): Job(name="one"),
+    async def next_job(active: tuple[str, ...]) -> Next[Job] | None:
+        answers: dict[tuple[str, ...], Next[Job] | None] = {
+            (): Next(item=Job(name="one")),
             ("one",): Next(item=Job(name="two"), open=3),
         }
-        return answers.get(active, Next(open=1))
+        return answers.get(active, None if len(active) > 2 else Next(open=1))
 
     machine = jobs(Source(next=next_job, wake=Wake))
 
@@ -320,6 +320,7 @@ def test_the_task_of_a_pool_asks_the_source() -> None:
     assert ask() == item("one")
     assert ask("one") == item("two", open=3)
     assert ask("one", "two") == item(None, open=1)
+    assert ask("one", "two", "three") == item(None)
 
 
 def test_a_cap_that_is_none_is_a_fault() -> None:
