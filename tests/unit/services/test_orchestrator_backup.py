@@ -85,6 +85,16 @@ def test_a_backup_is_whole_and_the_oldest_go(
         backups.path(NAME)
 
 
+def test_backups_take_their_share_of_the_volume_and_the_newest_stays(
+    backups: Backups, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marked(database, "x")
+    monkeypatch.setattr(copies, "SHARE", 0.0)
+    for number in range(2):
+        newest = backups.make(NOON + number * 1000)
+        assert backups.names() == [newest]
+
+
 def test_a_backup_that_was_cut_is_none_and_goes(backups: Backups, database: Path) -> None:
     marked(database, "x")
     name = backups.make(NOON)

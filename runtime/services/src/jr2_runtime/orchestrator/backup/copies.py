@@ -21,6 +21,8 @@ from ..store.ballast import SIZE as BALLAST
 
 KEPT: Final = 4
 """How many backups are kept; the oldest goes first."""
+SHARE: Final = 0.25
+"""How much of the volume they may take together; the newest stays in any case."""
 EVERY_MS: Final = 6 * 3600 * 1000
 """How old the newest may become."""
 FOLDER: Final = "backups"
@@ -148,8 +150,14 @@ class Backups:
         sync(self._folder)
 
     def _prune(self) -> None:
-        for name in self.names()[self._kept :]:
-            (self._folder / name).unlink(missing_ok=True)
+        """Remove the oldest that are too many, or take too much of the volume."""
+        facts = os.statvfs(self._folder)
+        room = facts.f_blocks * facts.f_frsize * SHARE
+        for number, name in enumerate(self.names()):
+            path = self._folder / name
+            room -= path.stat().st_size
+            if number and (number >= self._kept or room < 0):
+                path.unlink()
 
 
 def check(path: Path) -> int:
