@@ -17,6 +17,7 @@ from jr2 import (
     Context,
     HttpResult,
     Machine,
+    Next,
     Source,
     Turn,
     pool,
@@ -119,7 +120,7 @@ class Item(BaseModel):
     name: str
 
 
-async def no_more(active: tuple[str, ...]) -> Item | None:
+async def no_more(active: tuple[str, ...]) -> Next[Item] | None:
     raise AssertionError("the real Source is not asked")
 
 
