@@ -31,6 +31,7 @@ from jr2_runtime.orchestrator.engine import Engine, Registry
 from jr2_runtime.orchestrator.engine.registry import workflows_to_json
 from jr2_runtime.orchestrator.feeds import Feeds
 from jr2_runtime.orchestrator.host import Processes, open_link
+from jr2_runtime.orchestrator.metrics import Metrics
 from jr2_runtime.orchestrator.store import Store
 from jr2_runtime.orchestrator.store import assemblies as rows
 from jr2_runtime.orchestrator.store.rows import Assembly
@@ -195,6 +196,7 @@ async def rig() -> AsyncIterator[Rig]:
                         registry=registry,
                         feeds=feeds,
                         clock=clock,
+                        metrics=Metrics(),
                     )
                     await _make_current(store, registry, processes, hash_)
                     yield Rig(engine, store)
