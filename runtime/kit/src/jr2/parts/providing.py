@@ -50,6 +50,8 @@ class Provided:
 
     agents: Mapping[str, FakeAgent] = dataclasses.field(default_factory=dict)
     effects: Mapping[str, FakeEffect] = dataclasses.field(default_factory=dict)
+    tasks: frozenset[str] = frozenset()
+    """The tasks whose function is a stand-in."""
 
 
 NOTHING: Final = Provided()
@@ -96,6 +98,7 @@ def provide(
     made.provided = Provided(
         agents=MappingProxyType({**machine.provided.agents, **fakes.get("agents", {})}),
         effects=MappingProxyType({**machine.provided.effects, **fakes.get("effects", {})}),
+        tasks=machine.provided.tasks | frozenset(fakes.get("tasks", {})),
     )
     return made
 
@@ -110,6 +113,9 @@ def _provide_inside(
     inside = provide(machine.children[slot], {**fakes, "tasks": rest})
     made = machine.replaced(agents=machine.agents, effects=machine.effects, children={slot: inside})
     made.tasks = _stand_ins(machine, own)
+    made.provided = dataclasses.replace(
+        machine.provided, tasks=machine.provided.tasks | frozenset(own)
+    )
     return made
 
 

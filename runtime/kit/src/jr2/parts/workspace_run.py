@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
@@ -71,12 +72,15 @@ def begin(
         ValueError: the spec or a per-run Repo does not fit, or a slot is Open.
     """
     spec = parts.spec(start.door)
+    if isinstance(spec, WorkspaceSpec) and spec.branch is None and start.run_id:
+        spec = replace(spec, branch=f"jr2/{machine}-{start.run_id}")
     wrong = spec_problem(spec)
     if wrong is not None:
         raise ValueError(
             f"workspace spec invalid: {wrong}; does jr2 run --input carry every field that spec= of "
             f'machine "{machine}" reads?'
         )
+    assert spec.branch is not None  # it would be a problem
     return WorkspaceContext(
         door=door,
         run_id=start.run_id,
@@ -91,6 +95,8 @@ def spec_problem(spec: Any) -> str | None:
     """Return why a run cannot have such a Workspace, or `None`."""
     if not isinstance(spec, WorkspaceSpec):
         return f"spec= returned {type(spec).__name__}, and not a WorkspaceSpec"
+    if spec.branch is None:
+        return "there is no branch, and a composed Machine has no run id to name one by"
     if not isinstance(spec.branch, str) or not spec.branch.strip():
         return "the branch is empty"
     if spec.branch == CLONE:

@@ -115,11 +115,13 @@ class WorkspaceSpec:
 
     Args:
         branch: the branch that the Worktrees are on; made from the base when it does not exist.
+            `None` is a branch of the run's own, `jr2/<machine id>-<run id>`; a composed Machine is
+            told no run id, so there it has to be given.
         work_group: the group id of `/work`.
         review_sha: a commit that each slot also gets a detached Worktree of.
     """
 
-    branch: str
+    branch: str | None
     work_group: int = DEFAULT_GROUP
     review_sha: str | None = None
 
