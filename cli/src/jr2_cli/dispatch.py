@@ -78,7 +78,12 @@ def _handed_over(given: list[str], out: Output) -> int:
         try:
             handoff.hand_off(own, given)
         except OSError as error:
-            out.line(f"error: cannot run {own}: {error.strerror}", code="error")
+            # Its first line names a Python, which may be what is gone: the file itself was found.
+            out.line(
+                f"error: cannot run {own}: {error.strerror} — make {own.parents[1]} anew: install "
+                "the Instance's dependencies (uv, poetry, or pdm)",
+                code="error",
+            )
             return EXIT_FAILED
     return _dispatch(given, root, out)
 

@@ -97,7 +97,10 @@ def test_an_own_command_that_does_not_start_is_named(
     said = jr2_process("up", cwd=root)
 
     assert (said.code, said.stdout) == (1, "")
-    assert said.stderr == f"error: cannot run {command}: {reason}\n"
+    assert said.stderr == (
+        f"error: cannot run {command}: {reason} — make {root / '.venv'} anew: install the "
+        "Instance's dependencies (uv, poetry, or pdm)\n"
+    )
 
 
 def test_the_environment_of_the_instance_itself_hands_off_to_nobody(

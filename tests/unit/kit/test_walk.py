@@ -140,6 +140,9 @@ def test_a_module_that_fails_is_named_with_the_users_line(folder: Path) -> None:
             "workflows/c.py": "def f(:\n",
             "workflows/d.py": "import sys\nsys.exit('gone')\n",
             "workflows/e.py": "raise ValueError\n",
+            "workflows/f.py": (
+                "class E(Exception):\n    def __str__(self): return 1 / 0\nraise E()\n"
+            ),
         },
     )
 
@@ -154,6 +157,7 @@ def test_a_module_that_fails_is_named_with_the_users_line(folder: Path) -> None:
         "(workflows/d.py line 2: sys.exit('gone'))",
         'error: workflow "e": workflows/e.py did not load — ValueError '
         "(workflows/e.py line 1: raise ValueError)",
+        'error: workflow "f": workflows/f.py did not load — E (workflows/f.py line 3: raise E())',
     ]
 
 

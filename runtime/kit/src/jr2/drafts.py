@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from . import chart as charts
 from .chart import (
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from .built import BuiltMachine
 
 DraftKind = Literal["compound", "parallel", "final", "history"]
+
+MOST_DEEP: Final = 100
+"""How deep states may be nested: readers of JSON stop at some depth, pydantic's at 200."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -102,7 +105,7 @@ class StateDraft:
     @property
     def path(self) -> tuple[str, ...]:
         """The keys from below the root."""
-        return () if self.parent is None else (*self.parent.path, self.key)
+        return tuple(one.key for one in reversed([*self.up()][:-1]))
 
     @property
     def id(self) -> str:
@@ -112,13 +115,15 @@ class StateDraft:
     @property
     def root(self) -> StateDraft:
         """The root that the state belongs to."""
-        return self if self.parent is None else self.parent.root
+        *_, outermost = self.up()
+        return outermost
 
     def up(self) -> Iterator[StateDraft]:
         """Yield the state and its ancestors, innermost first."""
-        yield self
-        if self.parent is not None:
-            yield from self.parent.up()
+        one: StateDraft | None = self
+        while one is not None:
+            yield one
+            one = one.parent
 
     def said(self, problem: str) -> str:
         """Return what is wrong in this state as a person reads it."""
@@ -166,6 +171,11 @@ class StateDraft:
             first = next((child.key for child in self.children if child.initial), None)
             if first is not None:
                 self.wrong(f'has two initial states, "{first}" and "{key}"')
+        if len(self.path) == MOST_DEEP:
+            self.wrong(
+                f"has states inside, and it is {MOST_DEEP} states deep itself: a snapshot of more "
+                "is not read back — compose Machines, with a child for what is inside"
+            )
         child = StateDraft(machine=self.machine, key=key, parent=self, kind=kind, initial=initial)
         self.children.append(child)
         return child

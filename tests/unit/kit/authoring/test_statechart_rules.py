@@ -8,6 +8,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from jr2 import BuildRefused, Context, ExternalEvent, Machine
+from jr2.drafts import MOST_DEEP
+from jr2.testing import start
 
 
 class Ctx(Context):
@@ -38,6 +40,34 @@ def test_a_parallel_state_has_regions_and_no_initial_or_final_one() -> None:
         'state "both" is parallel and has the final state "end": it is done when each of its '
         "states is",
         'state "empty" is parallel and has no states inside, so it would be complete at once',
+    )
+
+
+def deep(states: int) -> Machine[Any, Context, None]:
+    m = Machine("m")
+    inner: Any = m
+    for _ in range(states):
+        inner = inner.state("s", initial=True)
+    inner.gate().on(Go, to=m.final("end"))
+    return m
+
+
+def test_a_machine_as_deep_as_may_be_survives_its_steps() -> None:
+    run = start(deep(MOST_DEEP).build())
+
+    run.send(Go())
+
+    assert run.value == "end"
+
+
+def test_a_machine_that_is_too_deep_is_refused_once() -> None:
+    with pytest.raises(BuildRefused) as found:
+        deep(1500).build()
+
+    place = ".".join("s" * MOST_DEEP)
+    assert found.value.problems == (
+        f'machine "m": state "{place}" has states inside, and it is 100 states deep itself: a '
+        "snapshot of more is not read back — compose Machines, with a child for what is inside",
     )
 
 

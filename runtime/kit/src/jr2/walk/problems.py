@@ -74,12 +74,20 @@ def what(value: object) -> str:
 
 def fault(error: BaseException, folder: Path) -> str:
     """Say an exception of user code: its class, its words, and the user's own line."""
-    words = str(error).strip()
+    words = _words(error)
     if isinstance(error, SyntaxError):
         words = error.msg
     said = type(error).__name__ + (f": {words}" if words else "")
     where = _own_line(error, folder)
     return f"{said} ({where})" if where else said
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error).strip()
+    except Exception:
+        # The exception is user code too, and what it is stays worth saying.
+        return ""
 
 
 def config_fault(error: BaseException, folder: Path, values: Mapping[str, str]) -> str:
@@ -99,7 +107,7 @@ def config_fault(error: BaseException, folder: Path, values: Mapping[str, str]) 
         # Of a file, and not of a text that the config made and evaluated.
         words = error.msg if relative is not None else None
     else:
-        words = masking.harmless_words(error, str(error).strip(), values, source)
+        words = masking.harmless_words(error, _words(error), values, source)
     if relative is None:
         return said
     where = f"line {place[1]}"
