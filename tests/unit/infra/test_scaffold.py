@@ -81,6 +81,7 @@ def test_from_a_checkout_the_kit_is_the_checkouts(tmp_path: Path, said: Said) ->
         "jr2": {"path": f"{checkout}/runtime/kit", "editable": True},
         "jr2-cli": {"path": f"{checkout}/cli", "editable": True},
         "jr2-infra": {"path": f"{checkout}/infra", "editable": True},
+        "jr2-machines": {"path": f"{checkout}/runtime/machines", "editable": True},
     }
     assert said.lines[2] == (
         f"  pinned to the checkout {checkout} by [tool.uv.sources]: jr2 {COMMAND_VERSION} comes "
@@ -92,7 +93,12 @@ def test_a_checkout_holds_what_is_pointed_at() -> None:
     checkout = find_checkout(running_copy().path)
 
     assert checkout is not None
-    for place, name in (("runtime/kit", "jr2"), ("cli", "jr2-cli"), ("infra", "jr2-infra")):
+    for place, name in (
+        ("runtime/kit", "jr2"),
+        ("cli", "jr2-cli"),
+        ("infra", "jr2-infra"),
+        ("runtime/machines", "jr2-machines"),
+    ):
         project = tomllib.loads((checkout / place / "pyproject.toml").read_text())
         assert project["project"]["name"] == name
 

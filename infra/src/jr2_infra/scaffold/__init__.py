@@ -35,8 +35,9 @@ _CHECKOUT_PARTS: Final[Mapping[str, str]] = {
     "jr2": "runtime/kit",
     "jr2-cli": "cli",
     "jr2-infra": "infra",
+    "jr2-machines": "runtime/machines",
 }
-"""The distributions that an Instance installs, and where a checkout holds them."""
+"""The distributions that an Instance installs or may add, and where a checkout holds them."""
 _TAKEN: Final = frozenset({*_CHECKOUT_PARTS, "mypy"})
 """What an Instance depends on: a project of that name would depend on itself."""
 
