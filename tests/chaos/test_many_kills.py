@@ -116,7 +116,7 @@ def settled_down(pod: Any, run: str, numbers: list[int]) -> bool:
     assert context["numbers"] == numbers
     assert context["returned"] == numbers[: len(context["returned"])]
     assert context["fired"] <= len(numbers)
-    return len(context["returned"]) == context["fired"] == len(numbers)
+    return len(numbers) == len(context["returned"]) == int(context["fired"])
 
 
 @pytest.mark.timeout(120 + 10 * KILLS)

@@ -65,6 +65,7 @@ def settings(short_folder: Path) -> Settings:
         kit_path="",
         python=sys.executable,
         peer_uid=os.getuid(),
+        memory=256 * 2**20,
         socket_group=None,
     )
 

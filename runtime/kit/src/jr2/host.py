@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import select
 import socket
 import sys
@@ -40,6 +41,10 @@ _PIECE: Final = 256 * 2**10
 """How many bytes are read at once."""
 _LATEST: Final = 0.0005
 """Seconds that an answer waits at most for the next step to end, but for the length of that step."""
+_SHARE: Final = 0.6
+"""Of the memory that is left after the load: what may be in use between two steps."""
+_STACK: Final = 2 * 2**20
+"""Bytes of a thread's stack, which count for the limit of the process."""
 _CODE: Final = (
     "import os, sys; from pathlib import Path; kit, assembly, descriptor = sys.argv[1:]; "
     f"sys.path += [*kit.split(os.pathsep), os.path.join(assembly, {names.ASSEMBLY_PACKAGES!r})]; "
@@ -75,6 +80,7 @@ def main(assembly: Path, fd: int) -> NoReturn:
     sys.stdout = sys.stderr
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    threading.stack_size(_STACK)
     threading.Thread(target=_end_with, args=(connection,), name="watch", daemon=True).start()
     channel = _Channel(connection)
     host = Host(assembly, channel)
@@ -92,6 +98,11 @@ def main(assembly: Path, fd: int) -> NoReturn:
             _end(0)
         for header, body in received:
             host.handle(header, body)
+            if host.is_worn():
+                # What waits is made in the next process: one run's leak is not another's fault.
+                channel.flush()
+                print("the Assembly process holds too much memory, and ends", file=sys.stderr)
+                _end(1)
             channel.flush(after=_LATEST)
         channel.flush()
 
@@ -157,6 +168,15 @@ class Host:
         self._machines: dict[str, BuiltMachine[Any, Any, Any]] = {}
         self._kept = Kept()
         self._tasks = TaskLoop(channel.send)
+        self._steps = False
+        self._memory = _Memory()
+
+    def is_worn(self) -> bool:
+        """Whether user code has left so much behind that the next step might lack memory.
+
+        Only a process that makes steps ends for that; a task that runs out of memory ends its own.
+        """
+        return self._steps and self._memory.is_short()
 
     def handle(self, header: bytes, body: bytes) -> None:
         """Answer one request; whatever goes wrong is an answer too."""
@@ -180,10 +200,14 @@ class Host:
 
     def _serve(self, request: host_wire.Request, body: bytes) -> None:
         if request.op == "load":
-            self._channel.send(self._load(request.id))
+            loaded = self._load(request.id)
+            self._memory.start()
+            self._channel.send(loaded)
         elif request.op == "start":
+            self._steps = True
             self._start(request, body)
         elif request.op == "step":
+            self._steps = True
             self._step(request, body)
         elif request.op == "task":
             self._task(request)
@@ -321,6 +345,31 @@ class Host:
         except KeyError:
             listed = ", ".join(sorted(self._machines)) or "none"
             raise _NoAnswer(f'no Workflow "{name}" is loaded (loaded: {listed})') from None
+
+
+class _Memory:
+    """How much of its memory the process uses, by the measure that its limit is in."""
+
+    def __init__(self) -> None:
+        self._most: float | None = None
+        self._facts = -1
+
+    def start(self) -> None:
+        """Take what is in use now as what the Assembly needs."""
+        limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        if limit == resource.RLIM_INFINITY:
+            return
+        if self._facts < 0:
+            self._facts = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        now = self._used()
+        self._most = now + max(0, limit - now) * _SHARE
+
+    def is_short(self) -> bool:
+        """Whether more is in use than should be."""
+        return self._most is not None and self._used() > self._most
+
+    def _used(self) -> int:
+        return int(os.pread(self._facts, 256, 0).split()[5]) * resource.getpagesize()
 
 
 class _NoAnswer(Exception):

@@ -11,6 +11,7 @@ Source: design §4.4.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 import traceback
@@ -109,6 +110,10 @@ class TaskLoop:
             if size > names.MAX_EVENT:
                 raise ValueError(f"its output has {size} bytes, over the limit {names.MAX_EVENT}")
             return TaskReturned(id=request, key=key, output=output)
+        except MemoryError:
+            # Another task may have taken it. Each starts again, apart, until it is known which.
+            traceback.print_exc()
+            os._exit(1)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             print(f"run {run_id}: task {key} raised:", file=sys.stderr)
             traceback.print_exc()

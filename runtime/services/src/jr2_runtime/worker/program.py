@@ -15,7 +15,7 @@ def run(arguments: list[str] | None = None) -> int:
     settings = read_settings(sys.argv[1:] if arguments is None else arguments, os.environ)
 
     async def serve() -> None:
-        await Supervisor(settings).serve()
+        await Supervisor(settings, is_program=True).serve()
 
     asyncio.run(serve())
     return 0

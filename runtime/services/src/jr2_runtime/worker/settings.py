@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from jr2 import names
 
@@ -29,8 +30,14 @@ class Settings:
     """The interpreter of the Assembly processes."""
     peer_uid: int
     """The only user id that may connect."""
+    memory: int
+    """Bytes of data that each Assembly process may have."""
     socket_group: int | None
     """The group of the socket; `None` leaves it as the folder gives it."""
+
+
+MEMORY: Final = 320 * 2**20
+"""Of the 512 MiB of the container: one process may be at its limit while another works."""
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> Settings:
@@ -39,7 +46,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     Args:
         arguments: without the program's name.
         environment: read for `JR2_WORKER_SOCKET`, `JR2_WORKER_ASSEMBLIES_PATH`, `JR2_KIT_PATH`,
-            `JR2_PYTHON`, `JR2_ORCHESTRATOR_UID` and `JR2_STATE_GROUP`.
+            `JR2_PYTHON`, `JR2_ORCHESTRATOR_UID`, `JR2_STATE_GROUP` and `JR2_WORKER_MEMORY`.
     """
 
     def default(name: str, value: object) -> str:
@@ -59,6 +66,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     parser.add_argument(
         "--socket-group", type=int, default=int(default("JR2_STATE_GROUP", names.STATE_GROUP))
     )
+    parser.add_argument(
+        "--memory", type=int, default=int(default("JR2_WORKER_MEMORY", MEMORY)), metavar="BYTES"
+    )
     given = parser.parse_args(list(arguments))
     return Settings(
         socket=given.socket,
@@ -66,5 +76,6 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         kit_path=given.kit_path,
         python=given.python,
         peer_uid=given.peer_uid,
+        memory=given.memory,
         socket_group=given.socket_group if given.socket_group in os.getgroups() else None,
     )

@@ -1,15 +1,18 @@
 """Start and end the Assembly processes; the only module of the services that starts a process.
 
 An Assembly process gets an environment of five variables, one inherited descriptor (its
-connection, number 3), no standard input, and a session of its own, so that everything it started
-ends with it.
+connection, number 3), no standard input, limits, and a session of its own. Everything it started
+ends with it: its group, and what left the group, which becomes a child of the supervisor.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import resource
 import signal
+from collections.abc import Container
 
 CONNECTION: int = 3
 """The number of the connection's descriptor in an Assembly process."""
@@ -21,6 +24,50 @@ ENVIRONMENT: dict[str, str] = {
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONNOUSERSITE": "1",
 }
+
+
+MOST_PROCESSES: int = 1024
+"""How many processes and threads the worker's user may have; root, in a test, has no such limit."""
+_PR_SET_CHILD_SUBREAPER: int = 36
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever loses its own below this process."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def limit(process: int, memory: int) -> None:
+    """Bound what a process that has run no user code yet, and all that it starts, may take.
+
+    Args:
+        process: its id.
+        memory: bytes of data, its threads' stacks included. Beyond them user code gets a
+            `MemoryError`; without them the container is killed as a whole.
+    """
+    bounds = {
+        resource.RLIMIT_DATA: memory,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NPROC: MOST_PROCESSES,
+    }
+    for bound, most in bounds.items():
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process, bound, (most, most))
+    # Of all in the container, the kernel takes this one first when memory is short.
+    with contextlib.suppress(OSError), open(f"/proc/{process}/oom_score_adj", "w") as score:
+        score.write("1000")
+
+
+def end_orphans(known: Container[int]) -> None:
+    """Kill every child that is not known: a process that user code left behind.
+
+    Those that a killed one leaves behind are children then, and the next call ends them.
+    """
+    own = os.getpid()
+    with contextlib.suppress(OSError), open(f"/proc/{own}/task/{own}/children") as children:
+        for child in map(int, children.read().split()):
+            if child not in known:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child, signal.SIGKILL)
 
 
 def start(argv: list[str], connection: int) -> int:

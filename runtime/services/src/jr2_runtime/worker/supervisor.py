@@ -73,10 +73,16 @@ def listen(path: str, group: int | None) -> socket.socket:
 
 
 class Supervisor:
-    """The program of the worker container; `serve` returns after SIGTERM or SIGINT."""
+    """The program of the worker container; `serve` returns after SIGTERM or SIGINT.
 
-    def __init__(self, settings: Settings) -> None:
+    Args:
+        settings: where it listens and what it starts.
+        is_program: every process below this one is an Assembly's, so what is left of one is ended.
+    """
+
+    def __init__(self, settings: Settings, *, is_program: bool = False) -> None:
         self._settings = settings
+        self._is_program = is_program
         self._children: dict[int, _Child] = {}
         self._by_descriptor: dict[int, int] = {}
         self._hangups = select.epoll()
@@ -91,6 +97,8 @@ class Supervisor:
     async def serve(self) -> None:
         """Accept connections until a signal says to stop, then end every Assembly process."""
         loop = asyncio.get_running_loop()
+        if self._is_program:
+            spawn.adopt_orphans()
         listener = listen(self._settings.socket, self._settings.socket_group)
         loop.add_signal_handler(signal.SIGTERM, self.stop)
         loop.add_signal_handler(signal.SIGINT, self.stop)
@@ -176,6 +184,8 @@ class Supervisor:
             process = spawn.start(argv, connection.fileno())
         except OSError as failed:
             return f"the Assembly process could not be started: {failed.strerror}"
+        # It runs no user code before the Orchestrator asks it to, which is after the answer.
+        spawn.limit(process, self._settings.memory)
         self._children[process] = _Child(wanted, connection)
         self._by_descriptor[connection.fileno()] = process
         self._hangups.register(
@@ -204,3 +214,5 @@ class Supervisor:
                 child.connection.shutdown(socket.SHUT_RDWR)
             child.connection.close()
             log("an Assembly process ended", assembly=child.assembly[:12], pid=process, code=code)
+        if self._is_program:
+            spawn.end_orphans(self._children)
