@@ -27,6 +27,7 @@ from jr2 import (
     customize,
     workspace,
 )
+from jr2.drafts import MOST_DEEP
 from jr2.host_wire import GateEvent, PickEvent
 from jr2.parts import open_parts
 from jr2.parts.sandbox_rules import placement_refusals, size_refusals, split_of
@@ -112,7 +113,7 @@ class Later(Event, semantics="deferred", output=Ctx):
 def written() -> list[str]:
     """Return what builds that break a rule of the page say, one Machine for each."""
     said: list[str] = []
-    for number in range(10):
+    for number in range(11):
         m: Machine[Any, Ctx, None] = Machine("ticket", context=Ctx, start=lambda _: Ctx())
         coder = m.agent(
             "coder",
@@ -140,6 +141,10 @@ def written() -> list[str]:
             a.gate()
         if number == 9:
             a.on(Later)
+        if number == 10:
+            inner: Any = a
+            for _ in range(MOST_DEEP):
+                inner = inner.state("s", initial=True)
         with pytest.raises(BuildRefused) as refused:
             m.build()
         said += refused.value.problems
@@ -182,7 +187,7 @@ def test_each_refusal_of_the_page_is_said_by_a_build() -> None:
         *slotted(repos={"docs": "https://h/a", "a b": "https://h/a"}),
     ]
 
-    assert len(rows) == 13
+    assert len(rows) == 14
     for row in rows:
         start = row.removesuffix("…").rstrip().replace("door Ticket", "door Door")
         assert any(start in one for one in said), (row, said)
