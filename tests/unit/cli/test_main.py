@@ -414,7 +414,7 @@ def test_an_interrupted_up_says_whether_anything_was_applied(
         "import sys, threading\n"
         "from jr2_cli import interrupt, main\n"
         "from jr2_infra import converge, check\n"
-        "interrupt.LIMIT = 0.3\n"
+        "interrupt.LIMIT = 1.5\n"
         "def wait(*_, **__):\n"
         f"    {writes or 'pass'}\n"
         "    print('up', flush=True)\n"
