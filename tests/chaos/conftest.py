@@ -58,11 +58,19 @@ def eventually(
 class Assembly:
     """A folder that is an Assembly, and its archive."""
 
-    def __init__(self, root: Path, workflows: Mapping[str, str], **manifest: Any) -> None:
+    def __init__(
+        self,
+        root: Path,
+        workflows: Mapping[str, str],
+        packages: Mapping[str, str] | None = None,
+        **manifest: Any,
+    ) -> None:
         self.root = root
         folder = root / names.ASSEMBLY_INSTANCE / names.WORKFLOWS_DIR
         folder.mkdir(parents=True)
         (root / names.ASSEMBLY_PACKAGES).mkdir()
+        for name, source in (packages or {}).items():
+            (root / names.ASSEMBLY_PACKAGES / f"{name}.py").write_text(source)
         (root / names.ASSEMBLY_INSTANCE / names.CONFIG_FILE).write_text(
             'from jr2 import Config\n\nconfig = Config(name="chaos")\n'
         )

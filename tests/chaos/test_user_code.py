@@ -137,3 +137,23 @@ def test_a_worker_with_its_own_user_reads_nothing_of_the_orchestrator(pod: Pod) 
     got = {what: outcome for what, outcome in notes.items() if outcome not in refused}
     # The supervisor has the same user, and nothing to hide.
     assert set(got) <= own, got
+
+
+def test_two_assemblies_with_two_versions_of_one_package_run_side_by_side(pod: Pod) -> None:
+    pod.start_worker()
+    pod.start_orchestrator()
+    source = (WORKFLOWS / "review.py").read_text()
+    uses = source.replace("VERSION = 1", "from wording import VERSION")
+    assert uses != source
+    runs = []
+    for version in (1, 2):
+        packages = {"wording": f"VERSION = {version}\n"}
+        assembly = pod.assembly({"review": uses}, packages=packages)
+        assert pod.publish(assembly).status_code == 201
+        runs.append(pod.start_run("review"))
+
+    for run in (*runs, *reversed(runs)):
+        assert pod.status(run)["status"] == "active"
+    for version, run in reversed(list(enumerate(runs, start=1))):
+        send(pod, run, {"type": "go"}, "review")
+        assert pod.status(run)["output"]["version"] == version

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.chaos.conftest import Pod
 
-from . import ours, requests_load
+from . import ours, parked, requests_load
 
 HERE = Path(__file__).parent
 CONNECTIONS = 32
@@ -33,6 +33,8 @@ class Counts:
     """The part of that which the slower peers do."""
     requests: int = 150
     """Of each connection."""
+    parked: tuple[int, ...] = (1_000, 10_000, 100_000)
+    """How many runs wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,64 @@ def rows(python: str, counts: Counts) -> list[Row]:
     ]
 
 
+def of_parked(measured: list[parked.Parked]) -> list[Row]:
+    """Hold what parked runs cost to its bounds, the first number of them beside the last."""
+    least, most = measured[0], measured[-1]
+    middle = measured[len(measured) // 2]
+    further = (most.memory - middle.memory) * 1024 / max(1, most.runs - middle.runs)
+    return [
+        Row(
+            f"MiB of memory with {middle.runs:,} parked runs, beside 200",
+            middle.memory,
+            200,
+            1,
+            at_most=True,
+        ),
+        Row(
+            f"kB of memory for each further one to {most.runs:,}, beside 0.5",
+            further,
+            0.5,
+            1,
+            at_most=True,
+        ),
+        Row(
+            f"s from kill -9 to the first answer with {middle.runs:,}, beside 2",
+            middle.start,
+            2,
+            1,
+            at_most=True,
+        ),
+        Row(
+            f"s more until {parked.DUE} due timers have fired, beside 2",
+            middle.fired,
+            2,
+            1,
+            at_most=True,
+        ),
+        Row(
+            f"ms of an event with {most.runs:,} parked, beside the same with {least.runs:,}",
+            most.event,
+            least.event,
+            1.25,
+            at_most=True,
+        ),
+    ]
+
+
+def parked_table(measured: list[parked.Parked]) -> str:
+    """Return what each number of parked runs costs as Markdown."""
+    lines = [
+        "| parked runs | memory, MiB | store, MiB | start, s | due timers, s more | an event, ms |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    lines += [
+        f"| {each.runs:,} | {each.memory:.0f} | {each.disk:.1f} | {each.start:.2f} "
+        f"| {each.fired:.2f} | {each.event:.2f} |"
+        for each in measured
+    ]
+    return "\n".join(lines)
+
+
 def table(measured: list[Row]) -> str:
     """Return the rows as Markdown."""
     lines = [
@@ -166,10 +226,14 @@ def table(measured: list[Row]) -> str:
     for row in measured:
         sign = "≤" if row.at_most else "≥"
         lines.append(
-            f"| {row.what} | {row.ours:,.0f} | {row.peer:,.0f} | {row.ratio:.2f} "
+            f"| {row.what} | {_short(row.ours)} | {_short(row.peer)} | {row.ratio:.2f} "
             f"| {sign} {row.bound:g} | {'holds' if row.holds else 'not yet'} |"
         )
     return "\n".join(lines)
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2f}"
 
 
 if __name__ == "__main__":

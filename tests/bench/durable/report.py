@@ -14,7 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .measure import Counts, rows, table
+from . import parked
+from .measure import Counts, of_parked, parked_table, rows, table
 
 ROOT = Path(__file__).parents[3]
 PINS = ROOT / "requirements" / "bench.txt"
@@ -53,8 +54,10 @@ def peers() -> str:
 
 def main(arguments: list[str]) -> int:
     """Measure and print; return 1 when a bound does not hold."""
-    measured = rows(peers(), Counts())
-    text = table(measured)
+    counts = Counts()
+    waiting = [parked.measure(runs) for runs in counts.parked]
+    measured = [*rows(peers(), counts), *of_parked(waiting)]
+    text = f"{table(measured)}\n\n{parked_table(waiting)}"
     print(text)
     if "--write" in arguments:
         when = datetime.datetime.now(tz=datetime.UTC).date().isoformat()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jr2 import frames, host_wire, names
+from jr2_runtime.orchestrator.engine import engine
 from jr2_runtime.orchestrator.engine.transition import after_step
 from jr2_runtime.orchestrator.store import Run, StoreError
 
@@ -293,6 +294,37 @@ async def test_a_run_whose_step_hangs_can_be_cancelled(bench: Any) -> None:
     assert (await bench.status(run))["status"] == "cancelled"
     async with asyncio.timeout(5):
         assert (await posting).status_code == 404
+
+
+@pytest.mark.parametrize("bound", ["MOST_OF_A_RUN", "MOST_WAITING"])
+async def test_a_queue_that_is_full_refuses_what_comes_and_takes_it_later(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    run = await bench.start("gate")
+    path = f"/runs/{run}/gates/review/events"
+    monkeypatch.setattr(engine, bound, 3)
+
+    def silent(request: dict[str, Any], body: bytes) -> None:
+        if request["op"] == "step":
+            raise ConnectionError  # ends the link as a process that died would
+
+    bench.worker.answer = silent
+    bench.worker.leave()  # and no other process comes
+    waiting = [asyncio.ensure_future(bench.post(path, {"type": "go"})) for _ in range(3)]
+
+    async def all_wait() -> bool:
+        return bool(bench.engine.running().waiting == 3)
+
+    await bench.eventually(all_wait)
+    refused = await bench.post(path, {"type": "go"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert "wait; send it again later" in refused.json()["error"]
+    # What frees a queue is taken all the same.
+    assert (await bench.post(f"/runs/{run}/events", {"type": "CANCEL"})).status_code == 200
+    async with asyncio.timeout(5):
+        assert [(await each).status_code for each in waiting] == [404] * 3
+    late = await bench.post(path, {"type": "go"})
+    assert late.status_code == 404
 
 
 @pytest.mark.parametrize("ending", ["silent", "dead", "nonsense", "other kind"])

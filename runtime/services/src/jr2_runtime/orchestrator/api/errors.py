@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -18,6 +18,8 @@ from ..assemblies.publish import PublishError
 from ..engine import EventRefused
 from ..store import StoreError
 
+RETRY_AFTER: Final = "1"
+"""Seconds after which what was refused with 503 may be sent again."""
 log = logging.getLogger("jr2.api")
 
 
@@ -60,7 +62,9 @@ def install(app: FastAPI) -> None:
 
     async def refused(_: Request, failed: Exception) -> Response:
         assert isinstance(failed, EventRefused)
-        return error(failed.code, failed.message)
+        # What passes by itself: the sender asks again, and no queue grows for it.
+        headers = {"Retry-After": RETRY_AFTER} if failed.code == 503 else None
+        return error(failed.code, failed.message, headers)
 
     async def publish_refused(_: Request, failed: Exception) -> Response:
         assert isinstance(failed, PublishError)

@@ -184,7 +184,7 @@ def instance_band(services: Services) -> APIRouter:
                 "while the event was on its way",
                 412: f"`{names.HEADER_IF_GATE}` names another entry of the Gate",
                 413: "the body is too large",
-                503: "the worker is away; the event was not taken",
+                503: "the worker is away, or too many events wait; the event was not taken",
             },
             writes=True,
             headers=[

@@ -53,6 +53,10 @@ from .transition import Transition, after_step, fault
 
 ANSWER_DEADLINE: Final = 30.0
 """Seconds in which an event must have been asked for, else it is withdrawn."""
+MOST_OF_A_RUN: Final = 256
+"""How many posted events of one run wait at once; a further one is refused."""
+MOST_WAITING: Final = 4096
+"""How many posted events wait at once, over all runs: what a full queue holds fits the memory."""
 TAKEN: Final = Answer(code=200, body='{"ok":true}')
 """What is answered to an event that was taken."""
 _FIRST_PAUSE: Final = 0.1
@@ -93,6 +97,7 @@ class Engine:
         self._feeds = feeds
         self._clock = clock
         self._boxes: dict[str, Mailbox] = {}
+        self._posted = 0
         self._recent = Recent()
         self._tasks = Tasks(group, processes, self._task_came_back)
         self._timers = Timers(store, clock, registry.kit_version, self._timer_fired)
@@ -183,12 +188,17 @@ class Engine:
                 Assembly is current or the worker is away.
             StoreError: it could not be recorded; no run was started.
         """
-        for _ in range(2):
-            try:
-                return await self._start(workflow, given, once)
-            except Stale:
-                # The Assembly was released between the look and the commit; another is current.
-                continue
+        self._has_room()
+        self._posted += 1
+        try:
+            for _ in range(2):
+                try:
+                    return await self._start(workflow, given, once)
+                except Stale:
+                    # The Assembly was released between the look and the commit: another is current.
+                    continue
+        finally:
+            self._posted -= 1
         raise EventRefused(503, "the current Assembly changes; send the start again")
 
     async def _start(self, workflow: str, given: dict[str, Any], once: Once | None) -> Answer:
@@ -250,19 +260,31 @@ class Engine:
         Raises:
             Repeated, OtherRequest: the key was used before; the event was not taken.
             EventRefused: 404 no such run or open Gate, 400 not accepted, 412 another entry, 409
-                the run waits for a publish, 503 the worker is away.
+                the run waits for a publish, 503 the worker is away or too many events wait.
             StoreError: it could not be recorded; the event was not taken.
         """
+        box = self._boxes.get(run)
+        if box is not None and len(box.items) >= MOST_OF_A_RUN:
+            raise EventRefused(
+                503, f"{MOST_OF_A_RUN} events of run {run} wait; send it again later"
+            )
+        self._has_room()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
         item = Item(event=event, answer=answer, once=once)
+        self._posted += 1
         self._queue(run, item)
         deadline = loop.call_later(ANSWER_DEADLINE, _withdraw, item)
         try:
             await answer
         finally:
+            self._posted -= 1
             deadline.cancel()
         return TAKEN
+
+    def _has_room(self) -> None:
+        if self._posted >= MOST_WAITING:
+            raise EventRefused(503, f"{MOST_WAITING} events wait; send it again later")
 
     async def cancel(self, run: str, once: Once | None = None) -> Answer:
         """End a live run where it stands; one that has settled, or is unknown, stays as it is.
