@@ -110,20 +110,25 @@ class FakeWorker:
         os.unlink(self.path)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, frames.FrameError):
-            received = await frames.read(reader)
-            if received is None:
-                return  # whoever came has gone, as one that was killed
-            assembly = received[0]["open"]
-            self.opened.append(assembly)
-            self.open.append(assembly)
-            try:
-                writer.write(frames.encode({"ok": True}))
-                while (received := await frames.read(reader)) is not None:
-                    self._handle(*received, writer)
-            finally:
-                self.open.remove(assembly)
-        writer.close()
+        try:
+            with contextlib.suppress(OSError, frames.FrameError):
+                await self._serve(reader, writer)
+        finally:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received = await frames.read(reader)
+        if received is None:
+            return  # whoever came has gone, as one that was killed
+        assembly = received[0]["open"]
+        self.opened.append(assembly)
+        self.open.append(assembly)
+        try:
+            writer.write(frames.encode({"ok": True}))
+            while (received := await frames.read(reader)) is not None:
+                self._handle(*received, writer)
+        finally:
+            self.open.remove(assembly)
 
     def _handle(self, request: dict[str, Any], body: bytes, writer: asyncio.StreamWriter) -> None:
         if request["op"] == "ping":
