@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from jr2.errors import StepFailed
+from jr2_cli.tools import cache as cache_folder
 from jr2_cli.tools import catalogue, golang, install, lookup, packages
 from jr2_cli.tools.official import table
 
@@ -274,6 +276,26 @@ def wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.01)
+
+
+def test_who_holds_the_lock_is_named_also_when_it_says_so_late(tmp_path: Path) -> None:
+    said: list[int | None] = []
+    descriptor = os.open(tmp_path / cache_folder.LOCK, os.O_RDWR | os.O_CREAT)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    def wait() -> None:
+        with cache_folder.locked(tmp_path, said.append):
+            pass
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    late = threading.Timer(0.1, lambda: os.pwrite(descriptor, b"4711\n", 0))
+    late.start()
+    late.join()
+    wait_for(lambda: bool(said))
+    os.close(descriptor)
+    waiting.join(30)
+    assert said == [4711]
 
 
 def test_two_installs_at_once_build_each_program_once(place: Place, tmp_path: Path) -> None:

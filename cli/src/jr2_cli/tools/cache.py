@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from typing import Final
 from . import golang
 
 LOCK: Final = ".lock"
+_PATIENCE: Final = 2.0
+"""Seconds that the holder of the lock has to say its process id."""
 WORK: Final = ".work"
 DOWNLOADS: Final = ".downloads"
 LEFT: Final = ".left-"
@@ -69,8 +72,15 @@ def locked(cache: Path, waiting: Callable[[int | None], None] | None = None) -> 
 
 
 def _holder(descriptor: int) -> int | None:
-    said = os.pread(descriptor, 32, 0).strip()
-    return int(said) if said.isdigit() else None
+    """Return who holds the lock; who has just taken it says so a moment later."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        said = os.pread(descriptor, 32, 0).strip()
+        if said.isdigit():
+            return int(said)
+        if time.monotonic() > end:
+            return None
+        time.sleep(0.005)
 
 
 def place_binary(made: Path, target: Path) -> None:
