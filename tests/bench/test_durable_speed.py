@@ -1,6 +1,7 @@
 """Durable runs beside what a user would pick instead, with small counts; `scripts/bench` does more.
 
-The ratios of one run are compared, with room for a machine that is busy.
+What the bounds are, and which hold, is the matter of `scripts/bench` on a quiet machine. With counts
+as small as these the start weighs much, so a sixth of each bound is what a change must not lose.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import pytest
 from tests.bench.durable.measure import Counts, rows, table
 from tests.bench.durable.report import peers
 
+ROOM = 6
 SMALL = Counts(one=200, many=8, peer=0.5, requests=30)
 
 
@@ -24,5 +26,5 @@ def test_durable_steps_are_faster_than_what_a_user_would_pick_instead(
     print(table(measured))
     for row in measured:
         record_property(row.what, round(row.ratio, 2))
-    slow = [row.what for row in measured if not row.at_most and row.ratio < row.bound / 2]
+    slow = [row.what for row in measured if not row.at_most and row.ratio < row.bound / ROOM]
     assert not slow, table(measured)

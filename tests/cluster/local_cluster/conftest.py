@@ -174,9 +174,18 @@ class Witness:
         self.kubectl("create", "configmap", text)
         self.kubectl("create", "secret", "generic", text, f"--from-literal=key={text}")
 
+    def _note(self) -> str | None:
+        """What stands in the volume; `None` while nobody can look."""
+        try:
+            return self.kubectl("exec", "witness", "--", "cat", "/data/note")
+        except AssertionError:
+            return None
+
     def check(self, text: str) -> None:
         """What was noted is still there."""
-        assert self.kubectl("exec", "witness", "--", "cat", "/data/note") == f"{text}\n"
+        # A kubelet that has just started knows the pod before it can look into it.
+        wait_until("the pod can be looked into", lambda: self._note() is not None)
+        assert self._note() == f"{text}\n"
         self.kubectl("get", "configmap", text)
         template = "--output=go-template={{.data.key | base64decode}}"
         assert self.kubectl("get", "secret", text, template) == text
