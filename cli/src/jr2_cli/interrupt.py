@@ -4,6 +4,11 @@ The first SIGINT raises `KeyboardInterrupt` where the command stands, so that ea
 When they take too long, or on a second SIGINT, the command kills what it started and leaves: what
 it started elsewhere holds a pipe to it and ends with it.
 
+Python handles a signal in the main thread, between two of its instructions. A signal that comes
+just before that thread waits in the kernel, or that the kernel gives to another thread, is noted
+and then lies there until the wait ends, which may be never. So each signal is also written to a
+pipe, and a thread that reads it wakes the main thread up.
+
 Source: field case 4f, design §5.7.
 """
 
@@ -20,6 +25,10 @@ EXIT_INTERRUPTED = 130
 EXIT_TERMINATED = 128 + signal.SIGTERM
 LIMIT = 1.7
 """Seconds from the signal to the end, whatever hangs."""
+_NUDGE = signal.SIGURG
+"""Wakes a thread that waits in the kernel; nobody uses it for anything else."""
+_NUDGES = 0.05
+"""Seconds between two nudges to a main thread that has not heard of its signal."""
 
 
 _last_line: Callable[[], str] | None = None
@@ -50,19 +59,57 @@ def handled() -> Iterator[None]:
         return
     ends_with(lambda: "interrupted")
     handler = _Handler()
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    ours = {signal.SIGINT: handler, signal.SIGTERM: handler, _NUDGE: _hear}
+    before = {number: signal.signal(number, each) for number, each in ours.items()}
     try:
-        yield
+        with _waking_main(handler):
+            yield
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
 
 
+def _hear(_number: int, _frame: FrameType | None) -> None:
+    """Do nothing: who is woken up handles what waits for it."""
+
+
+@contextlib.contextmanager
+def _waking_main(handler: _Handler) -> Iterator[None]:
+    """Wake the main thread, which calls this, for each signal that it does not hear of."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    main = threading.get_ident()
+
+    def wake() -> None:
+        while numbers := os.read(reader, 64):
+            if handler.signals.isdisjoint(numbers):
+                continue
+            while not handler.heard.wait(_NUDGES):
+                signal.pthread_kill(main, _NUDGE)
+
+    waker = threading.Thread(target=wake, name="wakes the main thread", daemon=True)
+    waker.start()
+    earlier = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(earlier)
+        # Whoever leaves hears of its signals from here on; the thread ends with the pipe.
+        handler.heard.set()
+        os.close(writer)
+        waker.join()
+        os.close(reader)
+
+
 class _Handler:
+    signals = frozenset((signal.SIGINT, signal.SIGTERM))
+
     def __init__(self) -> None:
+        self.heard = threading.Event()
         self._watchdog: threading.Timer | None = None
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
+        self.heard.set()
         status = EXIT_INTERRUPTED if number == signal.SIGINT else EXIT_TERMINATED
         if self._watchdog is not None:
             _leave(status)

@@ -464,6 +464,38 @@ def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
     command.stdout.close()
 
 
+def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits() -> None:
+    """As one is that comes just before the wait begins: the kernel wakes nobody for it."""
+    waiting = (
+        "import signal, sys, threading\n"
+        "from jr2_cli import application, main\n"
+        "def wait(arguments):\n"
+        "    threading.Thread(target=threading.Event().wait, daemon=True).start()\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "    print('up', flush=True)\n"
+        "    threading.Event().wait()\n"
+        "application.run = wait\n"
+        "sys.exit(main.main(['runs']))\n"
+    )
+    command = subprocess.Popen(
+        [sys.executable, "-c", waiting],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert command.stdout is not None
+    assert command.stdout.readline() == "up\n"
+
+    command.send_signal(signal.SIGINT)
+    try:
+        _, stderr = command.communicate(timeout=30)
+    finally:
+        command.kill()
+        command.communicate()
+
+    assert (command.returncode, stderr) == (130, "interrupted\n")
+
+
 def test_what_was_started_ends_with_a_command_that_is_killed() -> None:
     killed = (
         "import sys, threading\n"
