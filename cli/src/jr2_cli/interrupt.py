@@ -59,7 +59,11 @@ def handled() -> Iterator[None]:
         return
     ends_with(lambda: "interrupted")
     handler = _Handler()
-    ours = {signal.SIGINT: handler, signal.SIGTERM: handler, _NUDGE: _hear}
+    ours: dict[signal.Signals, Callable[[int, FrameType | None], None]] = {
+        signal.SIGINT: handler,
+        signal.SIGTERM: handler,
+        _NUDGE: _hear,
+    }
     before = {number: signal.signal(number, each) for number, each in ours.items()}
     try:
         with _waking_main(handler):
