@@ -123,7 +123,7 @@ def serve_empty() -> None:
     """Serve one route that does nothing, under the server of the Orchestrator; print its port."""
     from fastapi import FastAPI
 
-    from jr2_runtime.orchestrator.server import Server, listen
+    from jr2_runtime.serving import Server, listen
 
     app = FastAPI()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jr2_runtime.orchestrator import logs
+from jr2_runtime.serving import logs
 
 pytestmark = pytest.mark.anyio
 

@@ -15,11 +15,12 @@ import pytest
 
 from jr2 import names
 from jr2.wire import LeaseStamp
-from jr2_runtime.orchestrator import logs, program, server, upkeep
+from jr2_runtime.orchestrator import program, upkeep
 from jr2_runtime.orchestrator.api.auth import BadValues, Values, principal, read_values
 from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.settings import read_settings
 from jr2_runtime.orchestrator.store import Ballast, Store, StoreError
+from jr2_runtime.serving import logs, server
 
 
 def test_the_defaults_are_those_of_the_image() -> None:

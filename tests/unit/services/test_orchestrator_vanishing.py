@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jr2_runtime.orchestrator.api import build_app
-from jr2_runtime.orchestrator.server import Server, listen
+from jr2_runtime.serving import Server, listen
 
 pytestmark = pytest.mark.anyio
 

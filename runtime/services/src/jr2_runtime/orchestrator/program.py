@@ -18,7 +18,8 @@ from typing import Final
 
 from jr2 import names
 
-from . import logs, upkeep
+from ..serving import Server, listen, logs
+from . import upkeep
 from .api import Services, build_app
 from .api.auth import BadValues, read_values
 from .assemblies.folders import Folders
@@ -30,7 +31,6 @@ from .engine import Engine, Registry
 from .feeds import Feeds
 from .host import Processes, open_link
 from .metrics import Metrics
-from .server import Server, listen
 from .settings import Settings, read_settings
 from .store import Ballast, Store
 from .store import assemblies as assembly_rows
