@@ -1,0 +1,45 @@
+"""The messages of the pages: each quoted text that starts as a message of the command does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.contract.messages.of_code import PREFIXES
+
+_SPAN: Final = re.compile(r"(?<!`)(`{1,2})(?!`)(.+?)(?<!`)\1(?!`)")
+_FENCE: Final = re.compile(r"^\s*```")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoted:
+    """A message on a page.
+
+    Args:
+        page: the name of its file.
+        line: where it stands.
+        text: the message, with `<…>` for values.
+    """
+
+    page: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"docs/{self.page}:{self.line}: {self.text}"
+
+
+def quoted(page: Path) -> Iterator[Quoted]:
+    """Yield the messages of a page: code spans, and the lines of its blocks."""
+    is_block = False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if _FENCE.match(line):
+            is_block = not is_block
+            continue
+        found = [line.strip()] if is_block else [span[1].strip() for span in _SPAN.findall(line)]
+        for text in found:
+            if text.startswith(PREFIXES):
+                yield Quoted(page=page.name, line=number, text=text)
