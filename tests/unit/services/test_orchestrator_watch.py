@@ -15,8 +15,8 @@ import pytest
 
 from jr2.rbac import ORCHESTRATOR_RULES
 from jr2_runtime import orchestrator
-from jr2_runtime.orchestrator import watch
-from jr2_runtime.orchestrator.watch import Cluster, Watches
+from jr2_runtime.cluster import Cluster, following
+from jr2_runtime.orchestrator.watch import Watches
 
 pytestmark = pytest.mark.anyio
 
@@ -94,7 +94,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Rig]:
-    monkeypatch.setattr(watch, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(following, "FIRST_PAUSE", 0.01)
     made = Rig(tmp_path)
     running = asyncio.ensure_future(made.watches.run(made.cluster, made.server))
     yield made

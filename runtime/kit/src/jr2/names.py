@@ -68,6 +68,13 @@ HARNESS_KEY: Final = "harness.json"
 HARNESS_ENV_SECRET: Final = "jr2-harness-env"
 SANDBOX_INGRESS: Final = "jr2-sandbox-ingress"
 INSTANCE_HARNESS: Final = "jr2-instance-harness"
+INSTANCE_HARNESS_PODS: Final = "jr2-instance-harness-pods"
+"""The headless Service that a StatefulSet names; nobody dials it."""
+INSTANCE_EFFECTOR: Final = "jr2-instance-effector"
+"""Deployment, Service and Secret of the Instance Effector."""
+INSTANCE_EFFECTOR_INGRESS: Final = "jr2-instance-effector-ingress"
+REPO_CACHE: Final = "jr2-repo-cache"
+"""DaemonSet, ServiceAccount, Role and RoleBinding of the Repo cache."""
 INSTANCE_HARNESS_INGRESS: Final = "jr2-instance-harness-ingress"
 ORCHESTRATOR_INGRESS: Final = "jr2-orchestrator-ingress"
 LABEL_SANDBOX_NAME: Final = "sandbox.jr2.dev/name"
@@ -116,6 +123,8 @@ WORKER_UID: Final = 10_002
 OPERATOR_UID: Final = 10_003
 HARNESS_UID: Final = 1_000
 """Of the Harness image, and of a Sandbox Image that names no user."""
+CUSTODIAN_UID: Final = 10_004
+EFFECTOR_UID: Final = 10_005
 STATE_GROUP: Final = 10_000
 """fsGroup of the pod: the store's owner writes Assemblies, the worker only reads them."""
 STATE_PATH: Final = "/instance/.jr2"
@@ -164,8 +173,32 @@ MAX_SNAPSHOT: Final = 2**20
 LAUNCHER_ORCHESTRATOR: Final = "/opt/jr2/bin/jr2-orchestrator"
 LAUNCHER_WORKER: Final = "/opt/jr2/bin/jr2-worker"
 LAUNCHER_OPERATOR: Final = "/opt/jr2/bin/jr2-operator"
+LAUNCHER_REPO_CACHE: Final = "/opt/jr2/bin/jr2-repo-cache"
+LAUNCHER_HARNESS: Final = "/opt/jr2/bin/jr2-harness"
+LAUNCHER_EFFECTOR: Final = "/opt/jr2/bin/jr2-effector"
 SERVICE_ACCOUNT_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where a pod finds its token, its namespace and the cluster's certificate authority."""
+
+# --- the parts that come and go -----------------------------------------------------------------
+HARNESS_PORT: Final = 8080
+EFFECTOR_PORT: Final = 8090
+CUSTODIAN_CONTROL_PORT: Final = 8081
+CUSTODIAN_EGRESS_PORT: Final = 15_001
+CUSTODIAN_HEALTH_PORT: Final = 15_021
+REPO_CACHE_HEALTH_PORT: Final = 8081
+CONTAINER_HARNESS: Final = "harness"
+CONTAINER_CUSTODIAN: Final = "custodian"
+CONTAINER_EFFECTOR: Final = "effector"
+CONTAINER_REPO_CACHE: Final = "agent"
+WORK_GROUP: Final = 2_000
+"""fsGroup of a Harness pod: what its containers share, they share as this group."""
+CONVERSATIONS_PATH: Final = "/conversations"
+CONVERSATIONS_CLAIM: Final = "jr2-conversations"
+CONVERSATIONS_CLAIM_SIZE: Final = "1Gi"
+EFFECTOR_VALUES_PATH: Final = "/etc/jr2/effector"
+REPO_CACHE_PATH: Final = "/cache"
+REPO_STORE: Final = "/var/lib/jr2"
+"""On a node: below it `<namespace>/repos`, the folder of the Repo cache."""
 
 # --- the kubectl contexts that jr2 knows ------------------------------------------------------
 LOCAL_CONTEXT: Final = "jr2-local"
@@ -173,6 +206,14 @@ KIND_PREFIX: Final = "kind-"
 
 # --- environment ------------------------------------------------------------------------------
 ENV_NAMESPACE: Final = "JR2_NAMESPACE"
+ENV_NODE_NAME: Final = "NODE_NAME"
+ENV_HARNESS_JSON: Final = "JR2_HARNESS_JSON"
+ENV_HARNESS_TOKEN_DIGEST: Final = "JR2_HARNESS_TOKEN_SHA256"
+ENV_MENU_ONLY: Final = "JR2_MENU_ONLY"
+ENV_CONVERSATIONS: Final = "JR2_CONVERSATIONS_DIR"
+ENV_CUSTODIAN_URL: Final = "JR2_CUSTODIAN_URL"
+ENV_SANDBOX_TOKEN: Final = "JR2_SANDBOX_TOKEN"
+ENV_SANDBOX: Final = "JR2_SANDBOX"
 ENV_RESTORE: Final = "JR2_RESTORE"
 """On the container `orchestrator`: the backup to restore the store from, once."""
 ENV_URL: Final = "JR2_URL"

@@ -57,3 +57,9 @@ ORCHESTRATOR_RULES: Final = (
     ),
 )
 """The Role `jr2-orchestrator`: two maps of its own namespace, watched by name."""
+
+REPO_CACHE_RULES: Final = (
+    Rule(groups=(names.API_GROUP,), resources=("repos",), verbs=("list", "watch")),
+    Rule(groups=(names.API_GROUP,), resources=("repos/status",), verbs=("patch",)),
+)
+"""The Role `jr2-repo-cache`: the Repos of its own namespace, and what each node says of them."""

@@ -19,6 +19,7 @@ from typing import Final
 SHORTEST_KEY: Final = 32
 """Bytes that a signing key has at least."""
 _HARNESS: Final = "harness:"
+_EFFECTOR: Final = "effector:"
 _HEALTH: Final = "healthz:"
 _NONCE: Final = re.compile(r"[A-Za-z0-9_-]{16,128}")
 _POD: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
@@ -65,6 +66,17 @@ def sandbox_of(key: bytes, token: str) -> str | None:
 def harness_bearer(key: bytes, placement: str) -> str:
     """Return the bearer that opens the Harness of a placement."""
     return _sign(key, _HARNESS + placement)
+
+
+def bearer_digest(bearer: str) -> str:
+    """Return what a Harness is told of its bearer: the SHA-256 of it, as base64url."""
+    digest = hashlib.sha256(bearer.encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def effector_key(key: bytes, placement: str) -> str:
+    """Return the key that the Effector of a placement shares with the Orchestrator, as base64url."""
+    return _sign(key, _EFFECTOR + placement)
 
 
 def is_nonce(text: str) -> bool:

@@ -93,9 +93,12 @@ ORCHESTRATOR: Final = KitImage(
 )
 OPERATOR: Final = KitImage(
     name=names.IMAGE_OPERATOR,
-    title="The operator that all jr2 Instances of a cluster share",
+    title="The operator that all jr2 Instances of a cluster share, and the Repo cache of each",
     requirements="operator",
-    programs=((names.LAUNCHER_OPERATOR, "jr2_runtime.operator"),),
+    programs=(
+        (names.LAUNCHER_OPERATOR, "jr2_runtime.operator"),
+        (names.LAUNCHER_REPO_CACHE, "jr2_runtime.repo_cache"),
+    ),
     leaves_out=frozenset({"orchestrator", "worker", "console", "harness", "custodian", "effector"}),
     uid=names.OPERATOR_UID,
 )
@@ -106,8 +109,13 @@ HARNESS: Final = KitImage(
     has_tree=True,
     requirements="harness",
     python=names.TREE_PYTHON,
-    programs=(),
-    leaves_out=frozenset({"orchestrator", "worker", "operator", "repo_cache", "console"}),
+    programs=(
+        (names.LAUNCHER_HARNESS, "jr2_runtime.harness"),
+        (names.LAUNCHER_EFFECTOR, "jr2_runtime.effector"),
+    ),
+    leaves_out=frozenset(
+        {"orchestrator", "worker", "operator", "repo_cache", "console", "cluster"}
+    ),
     uid=names.HARNESS_UID,
     limit=400 * 2**20,
 )

@@ -18,6 +18,7 @@ from typing import Final
 
 from jr2 import names
 
+from ..cluster import Cluster
 from ..serving import Server, listen, logs
 from . import upkeep
 from .api import Services, build_app
@@ -35,7 +36,7 @@ from .settings import Settings, read_settings
 from .store import Ballast, Store
 from .store import assemblies as assembly_rows
 from .store.schema import NewerDatabase
-from .watch import Cluster, Watches
+from .watch import Watches
 
 _PR_SET_DUMPABLE: Final = 4
 

@@ -6,7 +6,8 @@ has it.
 
 from __future__ import annotations
 
-from . import logs
+from . import answers, logs
+from .running import serve_until_told
 from .server import Server, listen
 
-__all__ = ["Server", "listen", "logs"]
+__all__ = ["Server", "answers", "listen", "logs", "serve_until_told"]
