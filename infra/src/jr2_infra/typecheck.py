@@ -183,10 +183,9 @@ def newer_syntax(root: Path, project: Mapping[str, Any]) -> str | None:
     A file that no Python reads is left to the checker and to the import.
     """
     # The package of the Assembly brings an HTTP client: it is loaded when a check was not skipped.
-    from .assembly.own_files import own_entries
+    from .assembly.own_files import excluded_globs, own_entries
 
-    exclude = tuple(kit.table(project, "tool", "jr2").get("exclude", ()))
-    for entry in own_entries(root, exclude):
+    for entry in own_entries(root, excluded_globs(root, project)):
         path = PurePosixPath(entry.path).relative_to(names.ASSEMBLY_INSTANCE)
         if path.suffix != ".py" or not isinstance(entry.content, bytes):
             continue

@@ -10,13 +10,15 @@ Source: design §5.5.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from jr2 import names
 from jr2.errors import StepFailed
 from jr2.tree_hash import Entry
+
+from ..facts import kit
 
 _NEVER: Final = frozenset(
     {"__pycache__", "node_modules", "venv", "build", "dist", "uv.lock", "poetry.lock", "pdm.lock"}
@@ -59,6 +61,22 @@ def _files(place: Path) -> Iterator[Path]:
         links = [n for n in folders if os.path.islink(os.path.join(folder, n))]
         for name in [*files, *links]:
             yield Path(folder, name)
+
+
+def excluded_globs(root: Path, project: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what `[tool.jr2] exclude` leaves out of the Assembly.
+
+    Args:
+        root: the Instance folder, for the message.
+        project: its pyproject.toml.
+
+    Raises:
+        StepFailed: it is no list of texts.
+    """
+    globs = kit.table(project, "tool", "jr2").get("exclude", [])
+    if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs):
+        raise StepFailed(f"{root}/pyproject.toml at tool.jr2.exclude: a list of globs is needed")
+    return tuple(globs)
 
 
 def own_entries(root: Path, exclude: tuple[str, ...] = ()) -> list[Entry]:

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import platform as host
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from jr2 import names
@@ -21,12 +19,13 @@ from jr2.errors import StepFailed
 from jr2.tree_hash import Entry, tree_hash
 from jr2.wire import AssemblyManifest
 
+from ..facts import kit
 from ..facts.instance import InstanceFacts
 from . import seal
 from .dependencies import DependencyFolder, package_entries, required_by
 from .kit_closure import kit_closure
 from .lockfile import find_lockfile
-from .own_files import own_entries
+from .own_files import excluded_globs, own_entries
 
 HASH_SALT: Final = "assembly"
 ANY_PLATFORM: Final = "any"
@@ -81,14 +80,6 @@ def _natives(parts: Iterable[Entry]) -> dict[str, str]:
     return found
 
 
-def _excluded(root: Path) -> tuple[str, ...]:
-    document = tomllib.loads((root / "pyproject.toml").read_text())
-    exclude = document.get("tool", {}).get("jr2", {}).get("exclude", [])
-    if not isinstance(exclude, list) or not all(isinstance(glob, str) for glob in exclude):
-        raise StepFailed(f"{root}/pyproject.toml at tool.jr2.exclude: a list of globs is needed")
-    return tuple(exclude)
-
-
 def _below(parts: Iterable[Entry], folder: str) -> list[str]:
     return [p.path.removeprefix(f"{folder}/") for p in parts if p.path.startswith(f"{folder}/")]
 
@@ -121,7 +112,7 @@ def stage(instance: InstanceFacts, *, platform: str | None = None) -> StagedAsse
     closure = kit_closure(instance.checkout)
     dependencies = DependencyFolder(root, lock, platform, closure)
     folder = dependencies.prepare()
-    own = own_entries(root, _excluded(root))
+    own = own_entries(root, excluded_globs(root, kit.read_pyproject(root)))
     packages = list(package_entries(folder))
     parts = [*own, *packages]
 

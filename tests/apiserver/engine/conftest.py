@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -19,6 +19,7 @@ from jr2_infra.derived.live import LiveObject, LiveObjects
 from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
+from tests.apiserver.server import ApiServer
 
 CANARY = "CANARY-6f1d"
 CODED = base64.b64encode(CANARY.encode()).decode()
@@ -31,6 +32,14 @@ ANNOTATIONS = {
     "pulumi.com/skipAwait": "true",
 }
 RBAC = "rbac.authorization.k8s.io"
+
+
+def wait_for(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Ask until it holds; fail with `what` when the time is over."""
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until, f"waited {seconds:g} s in vain: {what}"
+        time.sleep(0.05)
 
 
 class Reporter:
@@ -53,8 +62,9 @@ class Reporter:
 class Cluster:
     """A namespace of its own, the objects in it and the engine over them."""
 
-    def __init__(self, context: kube.KubeContext, namespace: str) -> None:
+    def __init__(self, context: kube.KubeContext, kubeconfig: Path, namespace: str) -> None:
         self.context = context
+        self.kubeconfig = kubeconfig
         self.namespace = namespace
         self.http = context.http(timeout=30)
         self.tooling = Tooling(
@@ -408,20 +418,19 @@ def sample(namespace: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def whole(local_cluster: str) -> Iterator[Cluster]:
-    """A namespace of its own with every object converged once."""
-    context = kube.load_context(local_cluster)
-    cluster = Cluster(context, f"engine-test-{os.getpid()}")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An API server of its own with every object converged once."""
+    server = ApiServer(tmp_path_factory.mktemp("engine"))
     try:
+        server.start()
+        cluster = Cluster(server.kube_context(), server.kubeconfig, "engine-test")
         created = cluster.engine()
         assert {step.operation for step in created.steps} == {"create"}
         assert len(created.steps) == len(cluster.objects)
         yield cluster
-    finally:
-        for obj in reversed(cluster.objects):
-            if "namespace" not in obj["metadata"]:
-                cluster.delete(obj)
         cluster.http.close()
+    finally:
+        server.stop()
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ import pytest
 from jr2_infra.derived import differences, key_of, settled
 
 if TYPE_CHECKING:
-    from tests.cluster.engine.conftest import Cluster
-
-pytestmark = pytest.mark.cluster
+    from tests.apiserver.engine.conftest import Cluster
 
 
 def resource_of(obj: Mapping[str, Any]) -> str:

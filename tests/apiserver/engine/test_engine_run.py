@@ -23,12 +23,10 @@ from jr2_infra.derived import differences
 from jr2_infra.engine import minder
 from jr2_infra.lease import ConvergeLease, nonce_of
 from jr2_infra.resources import DynamicResource
-from tests.cluster.conftest import wait_for
+from tests.apiserver.engine.conftest import wait_for
 
 if TYPE_CHECKING:
-    from tests.cluster.engine.conftest import Cluster
-
-pytestmark = pytest.mark.cluster
+    from tests.apiserver.engine.conftest import Cluster
 
 
 def test_the_words_of_the_api_are_one_readable_error(cluster: Cluster) -> None:
@@ -145,7 +143,7 @@ run_engine(
     ),
     {},
     tooling=Tooling(**{name: Path(path) for name, path in spec["tooling"].items()}),
-    kubeconfig_text=kube.load_context(spec["context"]).kubeconfig_text(),
+    kubeconfig_text=kube.load_context(None, {"KUBECONFIG": spec["kubeconfig"]}).kubeconfig_text(),
     run_settings={}, reporter=Reporter(), started=started, folder_root=Path(spec["folder"]),
 )
 """
@@ -181,7 +179,7 @@ class Running:
         json.dump(
             {
                 "objects": self.maps,
-                "context": cluster.context.name,
+                "kubeconfig": str(cluster.kubeconfig),
                 "folder": str(folder),
                 "tooling": {
                     "pulumi": str(tooling.pulumi),

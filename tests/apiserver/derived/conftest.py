@@ -1,0 +1,64 @@
+"""An Instance whose objects stand on a real API server, as a converge left them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jr2 import names
+from jr2_infra import closed_list
+from jr2_infra.api import Api
+from jr2_infra.closed_list import Kind
+from jr2_infra.resources import KubernetesResource
+from jr2_infra.rules import Place
+from tests.apiserver.server import ApiServer
+from tests.unit.infra.converge.conftest import World
+
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
+
+
+def world_of(server: ApiServer, name: str) -> World:
+    """Return an Instance of that name and namespace which converges to a server."""
+    world = World()
+    world.place = Place(instance=name, context=server.context, namespace=name)
+    world.wants = world.wanting(place=world.place)
+    return world
+
+
+def wanted_objects(world: World) -> list[dict[str, Any]]:
+    """Return the objects that the Instance wants, in the order of the program."""
+    return [
+        dict(resource.object)
+        for resource in world.plan().program.resources
+        if isinstance(resource, KubernetesResource)
+    ]
+
+
+def apply_all(server: ApiServer, objects: list[dict[str, Any]]) -> None:
+    """Apply objects as jr2 does."""
+    with server.kube_context().http() as http:
+        api = Api(http)
+        for obj in objects:
+            api.apply(closed_list.kind_of(obj["kind"]), obj)
+
+
+def versions(server: ApiServer, namespace: str) -> dict[str, str]:
+    """Return the resourceVersion of every object that a converge could touch, by its path."""
+    found: dict[str, str] = {}
+    with server.kube_context().http() as http:
+        api = Api(http)
+        for kind, space in _places(namespace):
+            for obj in api.objects(kind, space):
+                metadata = obj["metadata"]
+                path = kind.path(metadata.get("namespace"), metadata["name"])
+                found[path] = metadata["resourceVersion"]
+    return found
+
+
+def _places(namespace: str) -> Iterator[tuple[Kind, str | None]]:
+    for space in (namespace, names.SYSTEM_NAMESPACE):
+        kinds = {*closed_list.instance_kinds(), *closed_list.system_kinds(), LEASE}
+        for kind in sorted(kinds, key=lambda kind: kind.kind):
+            yield kind, space
+    for kind in dict.fromkeys(kind for kind, _ in closed_list.CLUSTER_OBJECTS):
+        yield kind, None
