@@ -1,4 +1,4 @@
-"""The messages of the pages: each quoted text that starts as a message of the command does."""
+"""The texts that the pages quote: code spans of more than one word, and the lines of blocks."""
 
 from __future__ import annotations
 
@@ -16,24 +16,29 @@ _FENCE: Final = re.compile(r"^\s*```")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
-    """A message on a page.
+    """A text on a page.
 
     Args:
         page: the name of its file.
         line: where it stands.
-        text: the message, with `<…>` for values.
+        text: the text, with `<…>` for values.
     """
 
     page: str
     line: int
     text: str
 
+    @property
+    def is_message(self) -> bool:
+        """It starts as a message of the command does, so the command must say it."""
+        return self.text.startswith(PREFIXES)
+
     def __str__(self) -> str:
         return f"docs/{self.page}:{self.line}: {self.text}"
 
 
 def quoted(page: Path) -> Iterator[Quoted]:
-    """Yield the messages of a page: code spans, and the lines of its blocks."""
+    """Yield the texts of a page: code spans, and the lines of its blocks."""
     is_block = False
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
         if _FENCE.match(line):
@@ -41,5 +46,5 @@ def quoted(page: Path) -> Iterator[Quoted]:
             continue
         found = [line.strip()] if is_block else [span[1].strip() for span in _SPAN.findall(line)]
         for text in found:
-            if text.startswith(PREFIXES):
+            if " " in text:
                 yield Quoted(page=page.name, line=number, text=text)
