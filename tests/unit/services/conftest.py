@@ -74,6 +74,14 @@ class FakeClock:
         self._moved.set()
 
 
+def framed(request: dict[str, Any], head: dict[str, Any], snapshot: bytes) -> bytes:
+    """Return a reply as a frame; what is shown after a step goes before the snapshot."""
+    if isinstance(head.get("view"), dict):
+        shown = json.dumps(head["view"], separators=(",", ":")).encode()
+        head, snapshot = {**head, "view": len(shown)}, shown + snapshot
+    return frames.encode({"id": request["id"], **head}, snapshot)
+
+
 @dataclass
 class FakeWorker:
     """Answers as an Assembly process would, from a few small Machines.
@@ -142,12 +150,11 @@ class FakeWorker:
         self.asked.append(request)
         scripted = self.answer(request, body) if self.answer is not None else None
         if scripted is not None:
-            writer.write(frames.encode({"id": request["id"], **scripted[0]}, scripted[1]))
+            writer.write(framed(request, *scripted))
         elif request["op"] == "load":
             writer.write(frames.encode({"id": request["id"], **self._loaded()}))
         elif request["op"] in ("start", "step"):
-            head, snapshot = self._stepped(request, body)
-            writer.write(frames.encode({"id": request["id"], **head}, snapshot))
+            writer.write(framed(request, *self._stepped(request, body)))
         elif request["op"] == "task" and request["input"] == {"block": True}:
             self.blocked.add(writer)
         elif request["op"] == "task" and writer not in self.blocked:

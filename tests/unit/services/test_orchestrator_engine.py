@@ -423,35 +423,38 @@ RUN = Run(
 )
 
 
-def stepped(**fields: Any) -> host_wire.Stepped:
+def stepped(snapshot: bytes = b"", **fields: Any) -> tuple[host_wire.Stepped, bytes]:
+    """Return what a process answers: the reply, and its body."""
     view = {"status": "active", "value": "v", **fields.pop("view", {})}
-    return host_wire.Stepped.model_validate({"id": 1, "view": view, "commands": [], **fields})
+    shown = json.dumps(view).encode()
+    reply = host_wire.Stepped.model_validate(
+        {"id": 1, "view": len(shown), "commands": [], **fields}
+    )
+    return reply, shown + snapshot
 
 
 @pytest.mark.parametrize(
-    ("reply", "snapshot", "text"),
+    ("answer", "text"),
     [
-        (stepped(), b"x" * (names.MAX_SNAPSHOT + 1), "its snapshot has"),
-        (stepped(view={"context": "x" * names.MAX_SNAPSHOT}), b"", "what it shows has"),
-        (stepped(view={"context": float("nan")}), b"", "not finite"),
+        (stepped(b"x" * (names.MAX_SNAPSHOT + 1)), "its snapshot has"),
+        (stepped(view={"context": "x" * names.MAX_SNAPSHOT}), "what it shows has"),
+        (stepped(view={"context": float("nan")}), "not finite"),
+        (stepped(view={"status": "lost"}), "what it shows is not what a run shows: status"),
+        (stepped(view={"more": 1}), "what it shows is not what a run shows: more"),
         (
             stepped(commands=[{"kind": "arm_timer", "key": "k", "delay": float("inf")}]),
-            b"",
             "the delay of a timer",
         ),
         (
             stepped(commands=[{"kind": "arm_timer", "key": "k", "delay": -1}]),
-            b"",
             "the delay of a timer",
         ),
         (
             stepped(commands=[{"kind": "arm_timer", "key": "", "delay": 1}]),
-            b"",
             "the key of a command",
         ),
         (
             stepped(commands=[{"kind": "arm_timer", "key": "\ud800", "delay": 1}]),
-            b"",
             "the key of a command",
         ),
         (
@@ -466,21 +469,19 @@ def stepped(**fields: Any) -> host_wire.Stepped:
                     }
                 ]
             ),
-            b"",
             "the input of the task 's'",
         ),
         (
             stepped(commands=[{"kind": "emit", "type": "t", "payload": "x" * names.MAX_EVENT}]),
-            b"",
             "an emitted event",
         ),
-        (stepped(commands=[{"kind": "stop_task", "key": "k"}] * 10_001), b"", "10001 commands"),
+        (stepped(commands=[{"kind": "stop_task", "key": "k"}] * 10_001), "10001 commands"),
     ],
 )
 def test_an_answer_that_cannot_be_kept_faults_the_run_where_it_stood(
-    reply: host_wire.Stepped, snapshot: bytes, text: str
+    answer: tuple[host_wire.Stepped, bytes], text: str
 ) -> None:
-    transition = after_step(RUN, reply, snapshot, 0)
+    transition = after_step(RUN, *answer, 0)
     assert transition.run.status == "error"
     assert transition.run.snapshot == b"before"
     view = json.loads(transition.run.view)
@@ -493,7 +494,8 @@ def test_what_one_step_starts_and_stops_cancels_out() -> None:
     task = {"kind": "start_task", "machine": ["child"], "slot": "s", "input": 1}
     transition = after_step(
         RUN,
-        stepped(
+        *stepped(
+            b"after",
             commands=[
                 {"kind": "stop_task", "key": "old"},
                 {**task, "key": "new"},
@@ -503,9 +505,8 @@ def test_what_one_step_starts_and_stops_cancels_out() -> None:
                 {"kind": "arm_timer", "key": "u", "delay": 1},
                 {"kind": "disarm_timer", "key": "u"},
                 {"kind": "disarm_timer", "key": "w"},
-            ]
+            ],
         ),
-        b"after",
         1000,
     )
     changes = transition.changes

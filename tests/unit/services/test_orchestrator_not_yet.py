@@ -82,9 +82,10 @@ def carries() -> BuiltMachine[Any, Any, Any]:
 
 def kept(machine: BuiltMachine[Any, Any, Any], step: Step) -> Transition:
     """Return what the Orchestrator makes of a step, over the frames that it would come in."""
-    reply = host_wire.Stepped(id=1, view=machine.view(step.snapshot), commands=list(step.commands))
+    shown = machine.view_json(step.snapshot)
+    reply = host_wire.Stepped(id=1, view=len(shown), commands=list(step.commands))
     told = host_wire.Stepped.model_validate_json(reply.model_dump_json())
-    return after_step(RUN, told, machine.dump(step.snapshot), 0)
+    return after_step(RUN, told, shown + machine.dump(step.snapshot), 0)
 
 
 @pytest.mark.parametrize(

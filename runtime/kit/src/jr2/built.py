@@ -20,7 +20,7 @@ from pydantic_core import to_jsonable_python
 
 from . import accepted, host_wire, kernel
 from .chart import Chart, ChildMachine
-from .document import document, view
+from .document import document, view, view_json
 from .kernel import EventRefused, Step
 from .parts.providing import NOTHING, FakeAgent, FakeEffect, Fakes, FakeTask, provide
 from .run_data import Context, Start
@@ -244,6 +244,10 @@ class BuiltMachine(Generic[D, C, O]):
     def view(self, snapshot: Snapshot) -> host_wire.View:
         """Return what is shown of a run."""
         return view(self.chart, snapshot)
+
+    def view_json(self, snapshot: Snapshot) -> bytes:
+        """Return what is shown of a run as the JSON text of a `host_wire.View`."""
+        return view_json(self.chart, snapshot).encode()
 
     def dump(self, snapshot: Snapshot) -> bytes:
         """Return a snapshot as bytes for the store."""

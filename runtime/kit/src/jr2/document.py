@@ -8,7 +8,7 @@ Source: spec/runtime.md §1.3, §1.4 (`GET /workflows/{name}/machine`), §1.7 an
 
 from __future__ import annotations
 
-import json
+from functools import lru_cache
 from typing import Any
 
 from pydantic import JsonValue
@@ -18,7 +18,7 @@ from .chart import ROOT, Chart, Node, Transition
 from .events import Event, audience, description, event_name
 from .kernel.keys import ROOT_PLACE, Place, gate_key, inside
 from .shape import is_opaque
-from .snapshot import Snapshot
+from .snapshot import Snapshot, json_text
 
 
 def document(chart: Chart) -> dict[str, Any]:
@@ -54,14 +54,22 @@ def accepted_event(event: type[Event]) -> dict[str, Any]:
 
 def view(chart: Chart, snapshot: Snapshot) -> host_wire.View:
     """Return what is shown of a run."""
-    return host_wire.View(
-        status=snapshot.status,
-        value=value(chart, snapshot),
-        context=json.loads(snapshot.context_json),
-        output=json.loads(snapshot.output_json),
-        children=_actors(chart, snapshot, ROOT_PLACE),
-        fault=snapshot.fault,
-        gates=_gates(chart, snapshot, ROOT_PLACE) if snapshot.status == "active" else [],
+    return host_wire.View.model_validate_json(view_json(chart, snapshot))
+
+
+def view_json(chart: Chart, snapshot: Snapshot) -> str:
+    """Return what is shown of a run as the JSON text of a `host_wire.View`.
+
+    The text is put together from texts that are there already, the context's among them, for this
+    is done in each step.
+    """
+    at_gates = _gates(chart, snapshot, ROOT_PLACE) if snapshot.status == "active" else ()
+    children = _actors(chart, snapshot, ROOT_PLACE) if snapshot.children else ()
+    return (
+        f'{{"status":"{snapshot.status}","value":{json_text(value(chart, snapshot))},'
+        f'"context":{snapshot.context_json},"output":{snapshot.output_json},'
+        f'"children":[{",".join(children)}],"fault":{json_text(snapshot.fault)},'
+        f'"gates":[{",".join(at_gates)}]}}'
     )
 
 
@@ -84,30 +92,35 @@ def _value(chart: Chart, snapshot: Snapshot, index: int) -> JsonValue:
     return shown
 
 
-def _gates(chart: Chart, snapshot: Snapshot, place: Place) -> list[host_wire.OpenGate]:
-    """Return the open Gates of a Machine, then those of its children."""
-    found = [
-        host_wire.OpenGate(
-            gate=opened.gate,
-            id=gate_key(place.prefix, chart.nodes[index], snapshot.entries[index]),
-            path=[*place.actors, *chart.nodes[index].path],
-            accepts=[accepted_event(event) for event in _accepts(chart.nodes[index])],
-            meta=json.loads(opened.meta),
+def _gates(chart: Chart, snapshot: Snapshot, place: Place) -> list[str]:
+    """Return the open Gates of a Machine, then those of its children, each as JSON text."""
+    found: list[str] = []
+    for index, opened in snapshot.gates.items():
+        node = chart.nodes[index]
+        accepts = ",".join([_accepted_json(event) for event in _accepts(node)])
+        id_ = gate_key(place.prefix, node, snapshot.entries[index])
+        path = [*place.actors, *node.path]
+        found.append(
+            f'{{"gate":{json_text(opened.gate)},"id":{json_text(id_)},"path":{json_text(path)},'
+            f'"accepts":[{accepts}],"meta":{opened.meta}}}'
         )
-        for index, opened in snapshot.gates.items()
-    ]
     for key, child in snapshot.children.items():
         inner, within, _ = inside(chart, key, place)
         found += _gates(inner, child, within)
     return found
 
 
-def _actors(chart: Chart, snapshot: Snapshot, place: Place) -> list[JsonValue]:
-    """Return the child Machines that run, each with those that it runs itself."""
-    found: list[JsonValue] = []
+@lru_cache(maxsize=1024)
+def _accepted_json(event: type[Event]) -> str:
+    return json_text(accepted_event(event))
+
+
+def _actors(chart: Chart, snapshot: Snapshot, place: Place) -> list[str]:
+    """Return the child Machines that run as JSON texts, each with those that it runs itself."""
+    found: list[str] = []
     for key, child in snapshot.children.items():
         inner, within, slot = inside(chart, key, place)
-        found.append(
+        told = json_text(
             {
                 "id": within.actors[-1],
                 "path": list(within.actors),
@@ -115,10 +128,10 @@ def _actors(chart: Chart, snapshot: Snapshot, place: Place) -> list[JsonValue]:
                 "machine": inner.id,
                 "status": child.status,
                 "value": value(inner, child),
-                "context": json.loads(child.context_json),
-                "children": _actors(inner, child, within),
             }
         )
+        children = ",".join(_actors(inner, child, within))
+        found.append(f'{told[:-1]},"context":{child.context_json},"children":[{children}]}}')
     return found
 
 

@@ -312,14 +312,15 @@ class Host:
                 f"the run's snapshot would have {len(body)} bytes, over the limit of "
                 f"{names.MAX_SNAPSHOT}"
             )
+        view = machine.view_json(step.snapshot)
         reply = host_wire.Stepped(
             id=request.id,
-            view=machine.view(step.snapshot),
+            view=len(view),
             commands=list(step.commands),
             receipt=step.receipt,
         )
         try:
-            self._channel.keep(reply, body)
+            self._channel.keep(reply, view + body)
         except frames.FrameError as over:
             return f"the step says too much: {over}"
         if request.run_id is not None and request.seq is not None:

@@ -2,9 +2,10 @@
 
 The Orchestrator asks, the Assembly process (`python -m jr2.host`) answers with the same `id`.
 Requests are headers of `Request`; replies are headers of `Reply`. The body of a `start` request is
-the input as JSON; the body of a `step` request, and of a reply to `start` and `step`, is the run's
-snapshot. A `step` request without a body means the snapshot that the process kept. The Orchestrator trusts nothing here: the models are closed, sizes are capped by the
-framing, and it stamps run ids and command keys itself.
+the input as JSON; the body of a `step` request is the run's snapshot, and none means the snapshot
+that the process kept. The body of a reply to `start` and `step` is the JSON text of a `View`, then
+the run's new snapshot. The Orchestrator trusts nothing here: the models are closed, sizes are capped
+by the framing, and it stamps run ids and command keys itself.
 
 Operations:
 
@@ -295,11 +296,12 @@ class Loaded(_Closed):
 
 
 class Stepped(_Closed):
-    """A step was made; the body is the new snapshot."""
+    """A step was made; the body is what is shown of the run, then its new snapshot."""
 
     kind: Literal["stepped"] = "stepped"
     id: int
-    view: View
+    view: int = Field(ge=0)
+    """How many bytes of the body are the JSON text of the `View`."""
     commands: list[Command]
     receipt: PickReceipt | None = None
     """Of a `pick` event."""

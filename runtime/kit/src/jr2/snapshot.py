@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
+from json.encoder import encode_basestring
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
@@ -78,31 +80,32 @@ class Snapshot(NamedTuple):
         return self._text(chart).encode()
 
     def _text(self, chart: Chart) -> str:
-        head: dict[str, Any] = {
-            "v": VERSION,
-            "machine": self.machine,
-            "run": self.run_id,
-            "status": self.status,
-            "count": self.entry_count,
-            "at": {chart.nodes[node].id: entry for node, entry in self.entries.items()},
-        }
+        nodes = chart.nodes
+        at = ",".join([f"{quoted(nodes[node].id)}:{entry}" for node, entry in self.entries.items()])
+        text = (
+            f'{{"v":{VERSION},"machine":{quoted(self.machine)},"run":{json_text(self.run_id)},'
+            f'"status":"{self.status}","count":{self.entry_count},"at":{{{at}}}'
+        )
         if self.ended:
-            head["ended"] = sorted(self.ended)
+            text += f',"ended":{json_text(sorted(self.ended))}'
         if self.gates:
-            head["gates"] = {
-                chart.nodes[node].id: [gate.gate, json.loads(gate.meta)]
-                for node, gate in self.gates.items()
-            }
+            gates = ",".join(
+                [
+                    f"{quoted(nodes[node].id)}:[{json_text(gate.gate)},{gate.meta}]"
+                    for node, gate in self.gates.items()
+                ]
+            )
+            text += f',"gates":{{{gates}}}'
         if self.history:
-            head["history"] = {
-                chart.nodes[node].id: [chart.nodes[one].id for one in remembered]
+            history = {
+                nodes[node].id: [nodes[one].id for one in remembered]
                 for node, remembered in sorted(self.history.items())
             }
+            text += f',"history":{json_text(history)}'
         if self.output_json != "null":
-            head["output"] = json.loads(self.output_json)
+            text += f',"output":{self.output_json}'
         if self.fault is not None:
-            head["fault"] = self.fault
-        text = json_text(head)[:-1]
+            text += f',"fault":{json_text(self.fault)}'
         if self.children:
             inner = (
                 f"{json_text(key)}:{child._text(child_chart(chart, key))}"
@@ -197,9 +200,15 @@ def json_text(value: Any) -> str:
     """
     if value is None:
         return "null"
-    text = _encode(value)
+    text = encode_basestring(value) if type(value) is str else _encode(value)
     text.encode()
     return text
+
+
+@lru_cache(maxsize=4096)
+def quoted(name: str) -> str:
+    """Return a name of a chart as JSON text; there are few of them, and each step writes some."""
+    return json_text(name)
 
 
 def write_context(context: Context) -> str:

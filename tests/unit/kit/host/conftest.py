@@ -205,7 +205,12 @@ class Process:
     def read(self) -> tuple[dict[str, Any], bytes]:
         received = frames.read_blocking(self.stream)
         assert received is not None
-        return received
+        header, body = received
+        if header["kind"] == "stepped":
+            # What is shown stands before the snapshot.
+            at = header["view"]
+            header["view"], body = json.loads(body[:at]), body[at:]
+        return header, body
 
     def ask(self, body: bytes = b"", **header: Any) -> tuple[dict[str, Any], bytes]:
         number = self.send(body, **header)

@@ -3,8 +3,8 @@
 For each event of a run: its Assembly's process makes a step from the stored snapshot; the new
 snapshot, the consumed event, timers and tasks are committed in one transaction; then tasks start,
 timers are armed, watchers are told and the sender is answered. A kill before the commit leaves the
-run as it was, with the task or timer still to come; after it, nothing is done twice. A run is read
-when it is touched and forgotten when its queue is empty.
+run as it was, with the task or timer still to come; after it, nothing is done twice. How events of
+many runs go together is the matter of `batches`.
 
 Source: design §4.3 and §4.4.
 """
@@ -30,26 +30,23 @@ from ..metrics import Metrics, Running
 from ..store import (
     Answer,
     Once,
-    OtherRequest,
-    Repeated,
     Run,
     Stale,
     Store,
-    StoreError,
     Task,
     answers,
 )
 from ..store import runs as rows
 from ..store.rows import Timer
 from . import told
-from .mailbox import Event, Item, Mailbox
-from .recent import Recent
-from .refused import EventRefused
+from .batches import TAKEN, Batches
+from .mailbox import Event, Item
+from .refused import EventRefused, refused
 from .registry import Registry
-from .restore import Misfit, Restored, failed_to_load, misfit, misfits
+from .restore import Restored, failed_to_load, misfits
 from .tasks import Tasks
 from .timers import Timers
-from .transition import Transition, after_step, fault
+from .transition import Transition, after_step
 
 ANSWER_DEADLINE: Final = 30.0
 """Seconds in which an event must have been asked for, else it is withdrawn."""
@@ -57,11 +54,6 @@ MOST_OF_A_RUN: Final = 256
 """How many posted events of one run wait at once; a further one is refused."""
 MOST_WAITING: Final = 4096
 """How many posted events wait at once, over all runs: what a full queue holds fits the memory."""
-TAKEN: Final = Answer(code=200, body='{"ok":true}')
-"""What is answered to an event that was taken."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 30.0
-
 log = logging.getLogger("jr2.engine")
 
 
@@ -96,9 +88,16 @@ class Engine:
         self._registry = registry
         self._feeds = feeds
         self._clock = clock
-        self._boxes: dict[str, Mailbox] = {}
         self._posted = 0
-        self._recent = Recent()
+        self._batches = Batches(
+            group=group,
+            store=store,
+            processes=processes,
+            registry=registry,
+            clock=clock,
+            act=self._act,
+            has_settled=self.has_settled,
+        )
         self._tasks = Tasks(group, processes, self._task_came_back)
         self._timers = Timers(store, clock, registry.kit_version, self._timer_fired)
         self._released = asyncio.Event()
@@ -111,7 +110,7 @@ class Engine:
     def running(self) -> Running:
         """Return what waits and what runs."""
         now = time.monotonic()
-        waiting = [item.since for box in self._boxes.values() for item in box.items]
+        waiting = [item.since for item in self._batches.waiting()]
         return Running(
             waiting=len(waiting),
             oldest=now - min(waiting) if waiting else 0.0,
@@ -221,11 +220,11 @@ class Engine:
         )
         request = {"op": "start", "workflow": workflow, "run_id": run.id, "seq": run.seq}
         body = json.dumps(given, separators=(",", ":")).encode()
-        reply, snapshot = await self._ask(run, request, body)
+        reply, made = await self._ask(run, request, body)
         now = self._clock.now()
         if not isinstance(reply, host_wire.Stepped):
-            raise _refused(reply)
-        transition = after_step(run, reply, snapshot, now)
+            raise refused(reply)
+        transition = after_step(run, reply, made, now)
         started = RunStarted(run_id=run.id, instance_id=run.instance_id)
         answer = Answer(code=201, body=started.model_dump_json(by_alias=True))
 
@@ -241,7 +240,7 @@ class Engine:
         """Ask for the first step of a run, which has no queue yet."""
         try:
             async with asyncio.timeout(ANSWER_DEADLINE):
-                return await self._processes.for_steps(run.assembly).step(request, body)
+                return await self._processes.for_steps(run.assembly).start(request, body)
         except TimeoutError as late:
             raise EventRefused(503, "the worker is away; nothing was started") from late
         except StruckOut as struck:
@@ -263,8 +262,7 @@ class Engine:
                 the run waits for a publish, 503 the worker is away or too many events wait.
             StoreError: it could not be recorded; the event was not taken.
         """
-        box = self._boxes.get(run)
-        if box is not None and len(box.items) >= MOST_OF_A_RUN:
+        if self._batches.length(run) >= MOST_OF_A_RUN:
             raise EventRefused(
                 503, f"{MOST_OF_A_RUN} events of run {run} wait; send it again later"
             )
@@ -273,7 +271,7 @@ class Engine:
         answer: asyncio.Future[None] = loop.create_future()
         item = Item(event=event, answer=answer, once=once)
         self._posted += 1
-        self._queue(run, item)
+        self._batches.put(run, item)
         deadline = loop.call_later(ANSWER_DEADLINE, _withdraw, item)
         try:
             await answer
@@ -306,13 +304,7 @@ class Engine:
 
     def has_settled(self, run: Run) -> None:
         """Act on a run that was ended in the store: its queue, tasks and watchers end."""
-        self._recent.forget(run.id)
-        box = self._boxes.pop(run.id, None)
-        if box is not None:
-            if box.draining is not None and box.draining is not asyncio.current_task():
-                box.draining.cancel()
-            for item in box.items:
-                item.fail(_settled(run))
+        self._batches.drop(run)
         self._act(Transition(run=run, changes=rows.Changes()))
 
     def assembly_gone(self, assembly: str) -> None:
@@ -325,170 +317,16 @@ class Engine:
         self._timers.look()
 
     def _task_came_back(self, task: Task, event: host_wire.TaskDone | host_wire.TaskFailed) -> None:
-        self._queue(task.run, Item(event=event))
+        self._batches.put(task.run, Item(event=event))
 
     def _timer_fired(self, timer: Timer) -> None:
-        self._queue(
+        self._batches.put(
             timer.run,
             Item(
                 event=host_wire.TimerFired(key=timer.key),
                 done=lambda: self._timers.settled(timer.run, timer.key),
             ),
         )
-
-    # --- one run's queue --------------------------------------------------------------------------
-    def _queue(self, run: str, item: Item) -> None:
-        box = self._boxes.get(run)
-        if box is None:
-            box = self._boxes[run] = Mailbox()
-            box.items.append(item)
-            box.draining = self._group.create_task(self._drain(run, box))
-        else:
-            box.items.append(item)
-
-    async def _drain(self, id_: str, box: Mailbox) -> None:
-        """Take the events of one run until none is left; this is the root of its coroutine."""
-        run = self._recent.take(id_)
-        remembered = run is not None
-        pause = _FIRST_PAUSE
-        while box.items:
-            item = box.items[0]
-            if item.answer is not None and item.answer.done():
-                box.items.popleft()
-                continue
-            try:
-                if run is None:
-                    run = await self._store.read(lambda db: rows.read(db, id_))
-                if run is None:
-                    raise EventRefused(404, f'no run "{id_}"')
-                run = await self._take(run, item)
-                remembered = False
-            except (EventRefused, Repeated, OtherRequest) as refused:
-                run = None
-                item.fail(refused)
-            except Stale:
-                # The task or timer was consumed before, or the run settled meanwhile.
-                run = None
-                if remembered:
-                    remembered = False
-                    continue
-                item.fail(EventRefused(409, "the run moved on; the event was not taken"))
-            except Exception as error:
-                run = None
-                if not isinstance(error, StoreError):
-                    log.exception("an event was not taken", extra={"run": id_})
-                if item.answer is None:
-                    if isinstance(error, StoreError):
-                        log.warning(
-                            "the event of a task or a timer is tried again",
-                            extra={"run": id_, "reason": str(error)},
-                        )
-                    await asyncio.sleep(pause)
-                    pause = min(pause * 2, _LONGEST_PAUSE)
-                    continue
-                item.fail(error)
-            pause = _FIRST_PAUSE
-            if box.items and box.items[0] is item:
-                box.items.popleft()
-            if run is not None and run.status != "live":
-                break
-        if self._boxes.get(id_) is box:
-            del self._boxes[id_]
-            if run is not None:
-                self._recent.put(run)
-                for item in box.items:
-                    item.fail(_settled(run))
-
-    async def _take(self, run: Run, item: Item) -> Run:
-        """Make one step; return the run after it, which is the same when nothing changed."""
-        if run.status != "live":
-            raise _settled(run)
-        process = self._processes.for_steps(await self._loadable(run))
-        if isinstance(item.event, host_wire.GateEvent):
-            _check_gate(run, item.event)
-        loaded = await process.loaded()
-        wrong = misfit(run.workflow, run.shape, loaded)
-        if wrong is not None:
-            return await self._does_not_fit(run, wrong)
-        request = {
-            "op": "step",
-            "workflow": run.workflow,
-            "run_id": run.id,
-            "seq": run.seq,
-            "event": item.event.model_dump(mode="json"),
-        }
-        if item.answer is not None and item.answer.done():
-            return run
-        item.asked = True
-        try:
-            reply, snapshot = await process.step(request, run.snapshot)
-        except (StruckOut, frames.FrameError) as struck:
-            return await self._commit(run, item, fault(run, str(struck)))
-        match reply:
-            case host_wire.Stepped():
-                transition = after_step(run, reply, snapshot, self._clock.now())
-                return await self._commit(run, item, transition)
-            case host_wire.Refused() if item.answer is not None:
-                raise _refused(reply)
-            case host_wire.Refused():
-                await self._store.write(
-                    lambda db: rows.consume(db, run.id, task=item.task, timer=item.timer)
-                )
-                item.succeed()
-                return run
-            case host_wire.Broken():
-                return await self._commit(run, item, fault(run, reply.error))
-            case _:
-                return await self._commit(
-                    run, item, fault(run, "the Assembly process answered something else")
-                )
-
-    async def _loadable(self, run: Run) -> str:
-        """Return the run's Assembly when this program can load it."""
-        current = self._registry.current
-        if current is not None and run.assembly == current.hash:
-            return run.assembly
-        kit = await self._store.read(
-            lambda db: db.execute(
-                "SELECT kit_version FROM assemblies WHERE hash = ?", (run.assembly,)
-            ).fetchone()
-        )
-        if kit is None or kit[0] != self._registry.kit_version:
-            raise EventRefused(
-                409,
-                f"run {run.id} holds Assembly {run.assembly[:12]}, which this Orchestrator "
-                f"({self._registry.kit_version}) does not load",
-            )
-        return run.assembly
-
-    async def _does_not_fit(self, run: Run, wrong: Misfit) -> Run:
-        now = self._clock.now()
-        settled = await self._store.write(
-            lambda db: rows.settle(db, run.id, wrong.status, wrong.reason, now)
-        )
-        if settled is None:
-            raise Stale(f"run {run.id} has settled")
-        self.has_settled(settled)
-        raise _settled(settled)
-
-    async def _commit(self, run: Run, item: Item, transition: Transition) -> Run:
-        now = self._clock.now()
-
-        def job(db: sqlite3.Connection) -> None:
-            answers.keep(db, item.once, TAKEN, now)
-            rows.commit_step(
-                db,
-                transition.run,
-                transition.changes,
-                now,
-                consumed_task=item.task,
-                consumed_timer=item.timer,
-            )
-
-        await self._store.write(job)
-        self._act(transition)
-        item.succeed()
-        return transition.run
 
     # --- acts, after the commit -------------------------------------------------------------------
     def _act(self, transition: Transition) -> None:
@@ -513,28 +351,6 @@ def _withdraw(item: Item) -> None:
     """Take back an event whose step has not been asked for."""
     if not item.asked:
         item.fail(EventRefused(503, "the worker is away; the event was not taken"))
-
-
-def _refused(reply: object) -> EventRefused:
-    match reply:
-        case host_wire.Refused():
-            return EventRefused(reply.code, reply.error)
-        case host_wire.Broken():
-            return EventRefused(500, reply.error)
-        case _:
-            return EventRefused(500, "the Assembly process answered something else")
-
-
-def _settled(run: Run) -> EventRefused:
-    return EventRefused(404, f"run {run.id} has settled ({run.status}); no Gate of it is open")
-
-
-def _check_gate(run: Run, event: host_wire.GateEvent) -> None:
-    """Refuse an event for a Gate that is not open, naming those that are."""
-    gates = [gate["gate"] for gate in run.shown().get("gates", [])]
-    if event.gate not in gates:
-        listed = ", ".join(gates) or "none"
-        raise EventRefused(404, f'no Gate "{event.gate}" is open — open Gates: {listed}')
 
 
 __all__ = ["Engine", "Event"]

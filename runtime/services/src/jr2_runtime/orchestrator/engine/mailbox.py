@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from jr2 import host_wire
 
-from ..store import Once
+from ..host import Ask
+from ..store import Once, Run
 
 Event = host_wire.GateEvent | host_wire.TaskDone | host_wire.TaskFailed | host_wire.TimerFired
 
@@ -43,6 +44,11 @@ class Item:
         """The key of the timer that fired."""
         return self.event.key if isinstance(self.event, host_wire.TimerFired) else None
 
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether who posted it does not wait for it any more."""
+        return self.answer is not None and self.answer.done()
+
     def succeed(self) -> None:
         """Say that the event was consumed, and that this is on the disk."""
         if self.answer is not None and not self.answer.done():
@@ -62,9 +68,42 @@ class Item:
             done()
 
 
+FIRST_PAUSE = 0.1
+"""Seconds after which the event of a task or a timer is tried again."""
+LONGEST_PAUSE = 30.0
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Mailbox:
-    """The events of one run, and the coroutine that takes them."""
+    """The events of one run that has some; the first of them is under way."""
 
+    id: str
+    run: Run | None
+    """The run as it is in the store, as far as that is known."""
+    is_remembered: bool
+    """It was known before the first event came, so the store may know better."""
+    is_kept: bool
+    """The Assembly process has likely kept its snapshot."""
     items: deque[Item] = field(default_factory=deque)
-    draining: asyncio.Task[None] | None = None
+    ask: Ask | None = None
+    """The step that is under way."""
+    is_gone: bool = False
+    """The run was settled by something else than a step: what is under way is of no use."""
+    pause: float = FIRST_PAUSE
+
+    def head(self) -> Item | None:
+        """Return the first event that somebody waits for."""
+        while self.items and self.items[0].is_withdrawn:
+            self.items.popleft()
+        return self.items[0] if self.items else None
+
+    def drop(self, item: Item) -> None:
+        """The event was taken or refused."""
+        self.pause = FIRST_PAUSE
+        if self.items and self.items[0] is item:
+            self.items.popleft()
+
+    def longer_pause(self) -> float:
+        """Return the seconds to wait before the first event is tried again."""
+        now, self.pause = self.pause, min(self.pause * 2, LONGEST_PAUSE)
+        return now

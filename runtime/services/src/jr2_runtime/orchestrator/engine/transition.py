@@ -9,14 +9,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jr2 import host_wire, names
+from jr2.accepted import problems
 
 from ..store.rows import Live, Run, Settled, Task, Timer
 from ..store.runs import Changes
 
 _encode: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+_NO_CHANGES: Final = Changes()
 _LONGEST_KEY: Final = 512
 _MOST_COMMANDS: Final = 10_000
 _LONGEST_DELAY: Final = 10 * 365 * 24 * 3600.0
@@ -54,27 +58,87 @@ def to_json(value: Any) -> str:
         raise Unfit("it holds a number that is not finite") from bad
 
 
-def after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -> Transition:
+class _Gate(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    gate: str
+    id: str
+    path: list[str]
+    accepts: list[dict[str, Any]]
+    meta: Any = None
+
+
+class _Shown(BaseModel):
+    """A `host_wire.View` as it is read from JSON text, where every value is JSON by itself."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    status: Literal["active", "done", "error", "cancelled"]
+    value: Any
+    context: Any = None
+    output: Any = None
+    children: list[Any] = Field(default_factory=list)
+    fault: str | None = None
+    gates: list[_Gate] = Field(default_factory=list)
+
+
+_read: Final = _Shown.__pydantic_validator__.validate_json
+
+
+def after_step(run: Run, reply: host_wire.Stepped, body: bytes, now: int) -> Transition:
     """Return the run after a step that its Assembly process made.
 
     Args:
         run: the run before the step; `seq` counts from it.
         reply: what the process answered.
-        snapshot: the body of the answer, never parsed.
+        body: of the answer: what is shown of the run, then the snapshot, which is never parsed.
         now: milliseconds since the epoch; timers are due relative to it.
     """
     try:
-        return _after_step(run, reply, snapshot, now)
+        return _after_step(run, reply, body, now)
     except Unfit as unfit:
         return fault(run, f"the step of the Machine was not kept: {unfit}")
 
 
-def _after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -> Transition:
+def _after_step(run: Run, reply: host_wire.Stepped, body: bytes, now: int) -> Transition:
+    shown, snapshot = body[: reply.view], body[reply.view :]
     if len(snapshot) > names.MAX_SNAPSHOT:
         raise Unfit(f"its snapshot has {len(snapshot)} bytes; the limit is {names.MAX_SNAPSHOT}")
-    view = to_json(reply.view.model_dump(mode="json"))
-    if len(view) > names.MAX_SNAPSHOT:
-        raise Unfit(f"what it shows has {len(view)} bytes; the limit is {names.MAX_SNAPSHOT}")
+    if len(shown) > names.MAX_SNAPSHOT:
+        raise Unfit(f"what it shows has {len(shown)} bytes; the limit is {names.MAX_SNAPSHOT}")
+    status, gates = _look(shown)
+    after = Run(
+        id=run.id,
+        instance_id=run.instance_id,
+        workflow=run.workflow,
+        assembly=run.assembly,
+        shape=run.shape,
+        status=_STATUS[status],
+        reason=None,
+        seq=run.seq + 1,
+        view=shown.decode(),
+        snapshot=snapshot,
+        gates=gates,
+    )
+    if not reply.commands:
+        return Transition(run=after, changes=_NO_CHANGES)
+    return _obey(run, after, reply, now)
+
+
+def _look(shown: bytes) -> tuple[str, int]:
+    """Return the status and the number of open Gates that are shown; check the rest."""
+    try:
+        view: _Shown = _read(shown)
+    except ValidationError as bad:
+        raise Unfit(f"what it shows is not what a run shows: {problems(bad)}") from bad
+    if b"NaN" in shown or b"Infinity" in shown:
+        # Also the text of a context may have these words, so the values themselves are asked.
+        to_json(json.loads(shown))
+    return view.status, len(view.gates)
+
+
+def _obey(run: Run, after: Run, reply: host_wire.Stepped, now: int) -> Transition:
+    """Return the transition with what the commands of a step start, stop, arm and tell."""
     if len(reply.commands) > _MOST_COMMANDS:
         raise Unfit(f"it gave {len(reply.commands)} commands; the limit is {_MOST_COMMANDS}")
     started: dict[str, Task] = {}
@@ -100,20 +164,12 @@ def _after_step(run: Run, reply: host_wire.Stepped, snapshot: bytes, now: int) -
             case host_wire.Emit():
                 emitted.append(_measured(_emitted(command), "an emitted event"))
     return Transition(
-        run=replace(
-            run,
-            status=_STATUS[reply.view.status],
-            reason=None,
-            seq=run.seq + 1,
-            view=view,
-            snapshot=snapshot,
-        ),
+        run=after,
         changes=Changes(
             started=tuple(started.values()),
             stopped=tuple(stopped),
             armed=tuple(armed.values()),
             disarmed=tuple(disarmed),
-            gates=len(reply.view.gates),
         ),
         emitted=tuple(emitted),
     )
@@ -175,6 +231,6 @@ def fault(run: Run, reason: str) -> Transition:
     """Return the run ended by an error, where it stood."""
     view = {**run.shown(), "status": "error", "fault": reason, "gates": []}
     return Transition(
-        run=replace(run, status="error", reason=None, seq=run.seq + 1, view=to_json(view)),
-        changes=Changes(),
+        run=replace(run, status="error", reason=None, seq=run.seq + 1, view=to_json(view), gates=0),
+        changes=_NO_CHANGES,
     )

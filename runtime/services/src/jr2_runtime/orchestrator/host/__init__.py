@@ -10,14 +10,16 @@ Source: design §4.4.
 from __future__ import annotations
 
 from .link import AssemblyAway, Link, LinkLost, open_link
-from .process import AssemblyProcess, StruckOut
+from .process import Ask, AssemblyProcess, Outcome, StruckOut
 from .processes import Processes
 
 __all__ = [
+    "Ask",
     "AssemblyAway",
     "AssemblyProcess",
     "Link",
     "LinkLost",
+    "Outcome",
     "Processes",
     "StruckOut",
     "open_link",

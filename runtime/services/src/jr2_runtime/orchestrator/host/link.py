@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -56,13 +57,39 @@ class LinkLost(Exception):
         self.blocked = blocked
 
 
+class Replies:
+    """The replies to requests that were sent together, in groups as they come.
+
+    Replies that came in one piece are one group, so what is done for a group costs little for each.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._come: list[tuple[int, Answer | LinkLost]] = []
+        self._some: asyncio.Future[None] | None = None
+
+    def put(self, number: int, answer: Answer | LinkLost) -> None:
+        """Take the reply to one request, or why there is none."""
+        self._come.append((number - self._first, answer))
+        if self._some is not None and not self._some.done():
+            self._some.set_result(None)
+
+    async def next(self) -> list[tuple[int, Answer | LinkLost]]:
+        """Return the next group: for each the place of its request among those that were sent."""
+        if not self._come:
+            self._some = asyncio.get_running_loop().create_future()
+            await self._some
+        come, self._come = self._come, []
+        return come
+
+
 class Link:
     """A connection whose process runs one Assembly; `serve` reads it until it ends."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._waiting: dict[int, asyncio.Future[Answer]] = {}
+        self._waiting: dict[int, asyncio.Future[Answer] | Replies] = {}
         self._last = 0
         self._kept: list[bytes] = []
         self._silent_since = 0.0
@@ -106,8 +133,12 @@ class Link:
         return self._lost
 
     def _hand_out(self, reply: Any, body: bytes) -> None:
+        if isinstance(reply, host_wire.Stepped) and reply.view > len(body):
+            raise frames.FrameError("a reply says that more is shown than it carries")
         waiting = self._waiting.pop(reply.id, None)
-        if waiting is not None and not waiting.done():
+        if isinstance(waiting, Replies):
+            waiting.put(reply.id, (reply, body))
+        elif waiting is not None and not waiting.done():
             waiting.set_result((reply, body))
 
     async def ask(self, request: dict[str, Any], body: bytes = b"") -> Answer:
@@ -127,14 +158,36 @@ class Link:
         number = self._last
         frame = frames.encode({"id": number, **request}, body)
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        if not self._waiting:
-            self._silent_since = future.get_loop().time()
-        self._waiting[number] = future
+        self._owe(number, future)
         try:
             self._send(frame)
             return await future
         finally:
             self._waiting.pop(number, None)
+
+    def ask_all(self, requests: Sequence[tuple[str, bytes]]) -> Replies:
+        """Send requests together; the replies come as they are made.
+
+        Args:
+            requests: for each the fields of `host_wire.Request` but for `id`, as the text of a JSON
+                object without its first brace, and the frame's body. None is longer than a frame
+                may be.
+        """
+        replies = Replies(self._last + 1)
+        for text, body in requests:
+            self._last += 1
+            if self._lost is not None:
+                replies.put(self._last, self._lost)
+                continue
+            frame = frames.frame(f'{{"id":{self._last},{text}'.encode(), body)
+            self._owe(self._last, replies)
+            self._send(frame)
+        return replies
+
+    def _owe(self, number: int, waiting: asyncio.Future[Answer] | Replies) -> None:
+        if not self._waiting:
+            self._silent_since = asyncio.get_running_loop().time()
+        self._waiting[number] = waiting
 
     def tell(self, request: dict[str, Any]) -> None:
         """Send a request that has no reply of its own."""
@@ -159,10 +212,12 @@ class Link:
             return
         self._lost = LinkLost(reason, by_us=by_us, blocked=blocked)
         self._writer.transport.abort()
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(self._lost)
-                future.exception()  # whoever asked may be gone already
+        for number, waiting in self._waiting.items():
+            if isinstance(waiting, Replies):
+                waiting.put(number, self._lost)
+            elif not waiting.done():
+                waiting.set_exception(self._lost)
+                waiting.exception()  # whoever asked may be gone already
         self._waiting.clear()
 
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jr2 import host_wire
 
@@ -29,7 +29,7 @@ from .link import Answer, AssemblyAway, Link, LinkLost
 LOAD_DEADLINE: Final = 60.0
 STEP_DEADLINE: Final = 2.0
 WINDOW: Final = 256
-"""How many steps are on their way to a process at once."""
+"""How many requests, or groups of them, are on their way to a process at once."""
 _SECOND_LOOK: Final = 0.05
 PING_EVERY: Final = 1.0
 """Seconds between two pings of a loop, and the length of one period of silence."""
@@ -53,6 +53,25 @@ class Problem:
 
     text: str
     away: bool
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Ask:
+    """One of the steps that are asked for together."""
+
+    text: str
+    """The request as `Link.ask_all` takes it."""
+    body: bytes
+    """The snapshot."""
+    is_kept: bool
+    """The process has likely kept the snapshot, so it is sent when it is asked for only."""
+    dropped: bool = False
+    """Nobody wants the answer any more: what was lost is not tried again."""
+
+
+A = TypeVar("A", bound=Ask)
+Outcome = Answer | StruckOut
+"""What became of an `Ask`."""
 
 
 class AssemblyProcess:
@@ -195,12 +214,12 @@ class AssemblyProcess:
             assert self._link is not None  # what was waited for
             return self._link
 
-    async def step(self, request: dict[str, Any], body: bytes) -> Answer:
-        """Ask for one step; wait for the process when it is not there.
+    async def start(self, request: dict[str, Any], body: bytes) -> Answer:
+        """Ask for the first step of a run; wait for the process when it is not there.
 
         Args:
-            request: with the number of the run's stored steps as `seq`.
-            body: the input of a start, or the snapshot, which goes to a process that lacks it.
+            request: the fields of the request.
+            body: the input.
 
         Raises:
             StruckOut: the process ended or did not answer, twice.
@@ -217,17 +236,80 @@ class AssemblyProcess:
             answer = await self._attempt(request, body)
         if not isinstance(answer, str):
             return answer
-        raise StruckOut(f"the Machine's code was ended twice at this step: {answer}")
+        raise _struck_out(answer)
+
+    async def steps(self, asks: Sequence[A]) -> AsyncGenerator[list[tuple[A, Outcome]]]:
+        """Ask for steps of different runs together, and yield what became of them as it comes.
+
+        Those that were lost are tried again one by one at the end, each alone in the process; one
+        that is lost again is struck out. One that nobody wants any more is not yielded then.
+        """
+        lost: list[A] = []
+        await self._lanes.enter()
+        try:
+            async for answers in self._together(asks, lost):
+                yield answers
+        finally:
+            self._lanes.leave()
+        for ask in lost:
+            async with self._lanes.alone():
+                if ask.dropped:
+                    continue
+                answer = await self._again(ask)
+            yield [(ask, answer)]
+
+    async def _together(
+        self, asks: Sequence[A], lost: list[A]
+    ) -> AsyncGenerator[list[tuple[A, Outcome]]]:
+        """Ask once; those of which the process has no snapshot are asked once more with it."""
+        reason = ""
+        for is_first in (True, False):
+            link = await self._ready()
+            self._watch(link)
+            bodies = [b"" if is_first and ask.is_kept else ask.body for ask in asks]
+            replies = link.ask_all(
+                [(ask.text, body) for ask, body in zip(asks, bodies, strict=True)]
+            )
+            missing: list[A] = []
+            left = len(asks)
+            while left:
+                come: list[tuple[A, Outcome]] = []
+                for place, answer in await replies.next():
+                    left -= 1
+                    if isinstance(answer, LinkLost):
+                        lost.append(asks[place])
+                        reason = answer.reason
+                    elif is_first and isinstance(answer[0], host_wire.Missing):
+                        missing.append(asks[place])
+                    else:
+                        come.append((asks[place], answer))
+                if come:
+                    yield come
+            if lost:
+                log.warning(
+                    "steps were lost",
+                    extra={
+                        "assembly": self.assembly[:12],
+                        "reason": reason,
+                        "steps": len(lost),
+                    },
+                )
+            if not missing:
+                return
+            asks = missing
+
+    async def _again(self, ask: Ask) -> Outcome:
+        """Ask for a step that was lost, when nothing else is asked of the process."""
+        link = await self._ready()
+        self._watch(link)
+        ((_, answer),) = await link.ask_all([(ask.text, ask.body)]).next()
+        return _struck_out(answer.reason) if isinstance(answer, LinkLost) else answer
 
     async def _attempt(self, request: dict[str, Any], body: bytes) -> Answer | str:
         """Ask once; return the answer, or why there is none."""
         link = await self._ready()
         self._watch(link)
         try:
-            if request["op"] == "step":
-                answer = await link.ask(request)
-                if not isinstance(answer[0], host_wire.Missing):
-                    return answer
             return await link.ask(request, body)
         except LinkLost as lost:
             log.warning(
@@ -299,6 +381,10 @@ class AssemblyProcess:
                 "an Assembly process was ended",
                 extra={"assembly": self.assembly[:12], "run": run, "reason": reason},
             )
+
+
+def _struck_out(reason: str) -> StruckOut:
+    return StruckOut(f"the Machine's code was ended twice at this step: {reason}")
 
 
 async def _silent(link: Link, periods: int, every: float) -> bool:

@@ -11,6 +11,7 @@ Source: design §4.3.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,9 @@ KEPT_FOR_MS: Final = 7 * 24 * 3600 * 1000
 """An answer is kept this long."""
 SWEPT_AT_ONCE: Final = 10_000
 """How many rows one transaction of a sweep removes, so that it does not hold up events."""
+_MOST_ROWS: Final = 32
+"""Of one statement."""
+_INSERT: Final = "INSERT INTO answers (key, fingerprint, code, body, answered_at) VALUES"
 
 
 class Repeated(Exception):
@@ -80,9 +84,24 @@ def keep(db: sqlite3.Connection, once: Once | None, answer: Answer, now: int) ->
     if find(db, once) is not None:
         raise Repeated(once.key)
     db.execute(
-        "INSERT INTO answers (key, fingerprint, code, body, answered_at) VALUES (?, ?, ?, ?, ?)",
+        f"{_INSERT} (?, ?, ?, ?, ?)",
         (once.key, once.fingerprint, answer.code, answer.body, now),
     )
+
+
+def keep_all(db: sqlite3.Connection, given: Sequence[Once], answer: Answer, now: int) -> None:
+    """Record the same answer of many requests at once.
+
+    Raises:
+        sqlite3.IntegrityError: one of the keys was used before.
+    """
+    for at in range(0, len(given), _MOST_ROWS):
+        part = given[at : at + _MOST_ROWS]
+        values: list[object] = []
+        for once in part:
+            values += (once.key, once.fingerprint, answer.code, answer.body, now)
+        rows = ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
+        db.execute(f"{_INSERT} {rows}", values)
 
 
 def sweep(db: sqlite3.Connection, now: int) -> int:

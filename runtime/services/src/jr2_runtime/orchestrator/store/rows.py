@@ -34,6 +34,8 @@ class Run:
     view: str
     snapshot: bytes = b""
     """Empty where a query does not read it."""
+    gates: int = 0
+    """How many Gates are open."""
 
     def shown(self) -> dict[str, Any]:
         """Return the view as data."""

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .rows import Live, Run, Settled, Stale, Task, Timer
+from .rows import Run, Settled, Stale, Task, Timer
 
-_SHOWN = "id, instance_id, workflow, assembly, shape, status, reason, seq, view"
+_SHOWN = "id, instance_id, workflow, assembly, shape, status, reason, seq, gates, view"
 SETTLED_FOR_MS: Final = 7 * 24 * 3600 * 1000
 """A settled run is kept this long after its end."""
 SWEPT_AT_ONCE: Final = 500
@@ -30,8 +30,9 @@ class Changes:
     stopped: tuple[str, ...] = ()
     armed: tuple[Timer, ...] = ()
     disarmed: tuple[str, ...] = ()
-    gates: int = 0
-    """How many Gates are open after it."""
+
+
+_NOTHING: Final = Changes()
 
 
 def _run(row: Sequence[object]) -> Run:
@@ -44,8 +45,9 @@ def _run(row: Sequence[object]) -> Run:
         status=row[5],  # type: ignore[arg-type]
         reason=row[6],  # type: ignore[arg-type]
         seq=row[7],  # type: ignore[arg-type]
-        view=row[8],  # type: ignore[arg-type]
-        snapshot=row[9] if len(row) > 9 else b"",  # type: ignore[arg-type]
+        gates=row[8],  # type: ignore[arg-type]
+        view=row[9],  # type: ignore[arg-type]
+        snapshot=row[10] if len(row) > 10 else b"",  # type: ignore[arg-type]
     )
 
 
@@ -58,7 +60,7 @@ def insert(db: sqlite3.Connection, run: Run, changes: Changes, now: int) -> None
     if db.execute("SELECT 1 FROM assemblies WHERE hash = ?", (run.assembly,)).fetchone() is None:
         raise Stale(f"the Assembly {run.assembly[:12]} is not held any more")
     db.execute(
-        f"INSERT INTO runs ({_SHOWN}, started_at, updated_at, snapshot, gates)"  # noqa: S608
+        f"INSERT INTO runs ({_SHOWN}, started_at, updated_at, snapshot)"  # noqa: S608
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             run.id,
@@ -69,14 +71,14 @@ def insert(db: sqlite3.Connection, run: Run, changes: Changes, now: int) -> None
             run.status,
             run.reason,
             run.seq,
+            run.gates,
             run.view,
             now,
             now,
             run.snapshot,
-            changes.gates,
         ),
     )
-    _apply(db, run.id, run.status, changes)
+    _apply(db, run, changes)
 
 
 def commit_step(
@@ -93,6 +95,16 @@ def commit_step(
     Raises:
         Stale: the run settled or moved on, or the task or timer was consumed before.
     """
+    move(db, run, now)
+    follow(db, run, changes, consumed_task=consumed_task, consumed_timer=consumed_timer)
+
+
+def move(db: sqlite3.Connection, run: Run, now: int) -> None:
+    """Record where a run stands after a step.
+
+    Raises:
+        Stale: the run settled or moved on.
+    """
     changed = db.execute(
         "UPDATE runs SET status = ?, reason = ?, seq = ?, view = ?, snapshot = ?, updated_at = ?,"
         " gates = ? WHERE id = ? AND seq = ? AND status = 'live'",
@@ -103,17 +115,33 @@ def commit_step(
             run.view,
             run.snapshot,
             now,
-            changes.gates,
+            run.gates,
             run.id,
             run.seq - 1,
         ),
     )
     if changed.rowcount != 1:
         raise Stale(f"run {run.id} moved on")
+
+
+def follow(
+    db: sqlite3.Connection,
+    run: Run,
+    changes: Changes,
+    *,
+    consumed_task: str | None,
+    consumed_timer: str | None,
+) -> None:
+    """Record what else a step did: what it consumed, and what it started, stopped and armed.
+
+    Raises:
+        Stale: the task or timer was consumed before.
+    """
     for table, key in (("tasks", consumed_task), ("timers", consumed_timer)):
         if key is not None and not _delete(db, table, run.id, key):
             raise Stale(f"run {run.id} has consumed {key} already")
-    _apply(db, run.id, run.status, changes)
+    if run.status != "live" or changes != _NOTHING:
+        _apply(db, run, changes)
 
 
 def settle(
@@ -127,8 +155,9 @@ def settle(
     ).fetchall()
     if not changed:
         return None
-    _apply(db, run, status, Changes())
-    return _run(changed[0])
+    settled = _run(changed[0])
+    _apply(db, settled, _NOTHING)
+    return settled
 
 
 def consume(db: sqlite3.Connection, run: str, *, task: str | None, timer: str | None) -> None:
@@ -143,26 +172,28 @@ def _delete(db: sqlite3.Connection, table: str, run: str, key: str) -> bool:
     return db.execute(statement, (run, key)).rowcount == 1
 
 
-def _apply(db: sqlite3.Connection, run: str, status: Live | Settled, changes: Changes) -> None:
-    if status != "live":
-        db.execute("DELETE FROM tasks WHERE run = ?", (run,))
-        db.execute("DELETE FROM timers WHERE run = ?", (run,))
+def _apply(db: sqlite3.Connection, run: Run, changes: Changes) -> None:
+    if run.status != "live":
+        db.execute("DELETE FROM tasks WHERE run = ?", (run.id,))
+        db.execute("DELETE FROM timers WHERE run = ?", (run.id,))
         return
     for key in changes.stopped:
-        _delete(db, "tasks", run, key)
+        _delete(db, "tasks", run.id, key)
     for key in changes.disarmed:
-        _delete(db, "timers", run, key)
-    db.executemany(
-        "INSERT OR REPLACE INTO tasks (run, key, machine, slot, input) VALUES (?, ?, ?, ?, ?)",
-        [
-            (run, task.key, json.dumps(task.machine), task.slot, task.input)
-            for task in changes.started
-        ],
-    )
-    db.executemany(
-        "INSERT OR REPLACE INTO timers (run, key, due_at) VALUES (?, ?, ?)",
-        [(run, timer.key, timer.due_at) for timer in changes.armed],
-    )
+        _delete(db, "timers", run.id, key)
+    if changes.started:
+        db.executemany(
+            "INSERT OR REPLACE INTO tasks (run, key, machine, slot, input) VALUES (?, ?, ?, ?, ?)",
+            [
+                (run.id, task.key, json.dumps(task.machine), task.slot, task.input)
+                for task in changes.started
+            ],
+        )
+    if changes.armed:
+        db.executemany(
+            "INSERT OR REPLACE INTO timers (run, key, due_at) VALUES (?, ?, ?)",
+            [(run.id, timer.key, timer.due_at) for timer in changes.armed],
+        )
 
 
 def read(db: sqlite3.Connection, run: str) -> Run | None:
@@ -172,6 +203,16 @@ def read(db: sqlite3.Connection, run: str) -> Run | None:
         (run,),
     ).fetchone()
     return None if row is None else _run(row)
+
+
+def read_all(db: sqlite3.Connection, runs: Sequence[str]) -> dict[str, Run]:
+    """Return those of some runs that are there, each with its snapshot, by id."""
+    marks = ", ".join("?" * len(runs))
+    found = db.execute(
+        f"SELECT {_SHOWN}, snapshot FROM runs WHERE id IN ({marks})",  # noqa: S608 - marks
+        tuple(runs),
+    )
+    return {row[0]: _run(row) for row in found}
 
 
 def read_shown(db: sqlite3.Connection, run: str) -> Run | None:

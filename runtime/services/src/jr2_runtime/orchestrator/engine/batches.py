@@ -1,0 +1,435 @@
+"""Take the events of many runs together: ask for their steps, record them, act on them.
+
+A run's events are taken one at a time, in their order. Runs whose next event waits are taken in
+batches, a few batches of an Assembly at a time, for most of what an event costs is paid once for
+all that go together: the way to the Assembly process and back, the transaction, the turns of the
+loop. While a batch is under way the next one gathers, so batches grow with the load, and an event
+that is alone waits for nobody.
+
+What waits for the process of one Assembly never holds up the runs of another. A run is read when it
+is touched, and forgotten when its queue is empty.
+
+Source: design §4.3 and §4.4, ADR-0162.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from jr2 import host_wire, names
+from jr2.snapshot import quoted
+
+from ..clock import Clock
+from ..host import Ask, Outcome, Processes, StruckOut
+from ..store import Answer, OtherRequest, Repeated, Run, Stale, Store, StoreError
+from ..store import runs as rows
+from ..store import steps as stored
+from .mailbox import Item, Mailbox
+from .recent import Recent
+from .refused import EventRefused, not_open, refused, settled
+from .registry import Registry
+from .restore import misfit
+from .transition import Transition, after_step, fault
+
+TAKEN: Final = Answer(code=200, body='{"ok":true}')
+"""What is answered to an event that was taken."""
+MOST_AT_ONCE: Final = 32
+"""How many runs go in one batch."""
+BATCHES: Final = 4
+"""How many batches of an Assembly are under way at once."""
+_MOST_READ: Final = 256
+"""How many runs are read at once."""
+
+log = logging.getLogger("jr2.engine")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked(Ask):
+    """A step that is asked for, and whose it is."""
+
+    box: Mailbox
+    item: Item
+    run: Run
+    """Before the step."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Line:
+    """The runs of one Assembly whose next event waits for its step."""
+
+    assembly: str
+    ready: deque[Mailbox] = field(default_factory=deque)
+    under_way: int = 0
+    """How many coroutines take batches."""
+    beginning: int = 0
+    """How many of them have taken none yet."""
+
+
+class Batches:
+    """The events that wait, by run.
+
+    Args:
+        group: owns the coroutines.
+        store: the record.
+        processes: the Assembly processes.
+        registry: the current Assembly.
+        clock: the time.
+        act: acts on a transition that is on the disk.
+        has_settled: acts on a run that was settled in the store by something else than a step.
+    """
+
+    def __init__(
+        self,
+        *,
+        group: asyncio.TaskGroup,
+        store: Store,
+        processes: Processes,
+        registry: Registry,
+        clock: Clock,
+        act: Callable[[Transition], None],
+        has_settled: Callable[[Run], None],
+    ) -> None:
+        self._group = group
+        self._store = store
+        self._processes = processes
+        self._registry = registry
+        self._clock = clock
+        self._act = act
+        self._has_settled = has_settled
+        self._boxes: dict[str, Mailbox] = {}
+        self._recent = Recent()
+        self._unread: deque[Mailbox] = deque()
+        self._is_reading = False
+        self._lines: dict[str, _Line] = {}
+
+    def waiting(self) -> list[Item]:
+        """Return the events that wait, or are under way."""
+        return [item for box in self._boxes.values() for item in box.items]
+
+    def length(self, run: str) -> int:
+        """Return how many events of a run wait."""
+        box = self._boxes.get(run)
+        return 0 if box is None else len(box.items)
+
+    def put(self, run: str, item: Item) -> None:
+        """Queue an event of a run."""
+        box = self._boxes.get(run)
+        if box is not None:
+            box.items.append(item)
+            return
+        known = self._recent.take(run)
+        is_known = known is not None
+        box = Mailbox(id=run, run=known, is_remembered=is_known, is_kept=is_known)
+        box.items.append(item)
+        self._boxes[run] = box
+        self._go_on(box)
+
+    def drop(self, run: Run) -> None:
+        """Let go of a run that was settled in the store; its events are refused."""
+        self._recent.forget(run.id)
+        box = self._boxes.pop(run.id, None)
+        if box is not None:
+            box.is_gone = True
+            if box.ask is not None:
+                box.ask.dropped = True
+            for item in box.items:
+                item.fail(settled(run))
+
+    # --- one run ----------------------------------------------------------------------------------
+    def _go_on(self, box: Mailbox) -> None:
+        """Have the first event of a run taken next, when there is one."""
+        box.ask = None
+        if box.is_gone:
+            return
+        if box.head() is None:
+            del self._boxes[box.id]
+            if box.run is not None:
+                self._recent.put(box.run)
+        elif box.run is None:
+            self._unread.append(box)
+            if not self._is_reading:
+                self._is_reading = True
+                self._group.create_task(self._read())
+        elif box.run.status != "live":
+            del self._boxes[box.id]
+            for item in box.items:
+                item.fail(settled(box.run))
+        else:
+            self._is_ready(box.run.assembly, box)
+
+    def _refuse(self, box: Mailbox, item: Item, error: Exception) -> None:
+        """Do not take an event; the run is read again for the next one."""
+        box.run = None
+        item.fail(error)
+        box.drop(item)
+        self._go_on(box)
+
+    def _could_not(self, box: Mailbox, error: Exception) -> None:
+        """Something else failed than the event: what nobody posted is tried again later."""
+        item = box.head()
+        if item is None or box.is_gone:
+            self._go_on(box)
+            return
+        if not isinstance(error, StoreError):
+            log.error("an event was not taken", exc_info=error, extra={"run": box.id})
+        if item.answer is not None:
+            self._refuse(box, item, error)
+            return
+        if isinstance(error, StoreError):
+            log.warning(
+                "the event of a task or a timer is tried again",
+                extra={"run": box.id, "reason": str(error)},
+            )
+        box.run = None
+        asyncio.get_running_loop().call_later(box.longer_pause(), self._go_on, box)
+
+    def _moved_on(self, box: Mailbox, item: Item) -> None:
+        """The run is not as it was believed to be."""
+        if box.is_remembered:
+            box.is_remembered = False
+            box.run = None
+            self._go_on(box)
+        else:
+            # The task or timer was consumed before, or the run settled meanwhile.
+            error = EventRefused(409, "the run moved on; the event was not taken")
+            self._refuse(box, item, error)
+
+    # --- reading ----------------------------------------------------------------------------------
+    async def _read(self) -> None:
+        """Read the runs that are not known; this is the root of its coroutine."""
+        while self._unread:
+            boxes = [self._unread.popleft() for _ in range(min(len(self._unread), _MOST_READ))]
+            ids = [box.id for box in boxes]
+            try:
+                found = await self._store.read(lambda db, ids=ids: rows.read_all(db, ids))  # type: ignore[misc]
+            except Exception as error:
+                for box in boxes:
+                    self._could_not(box, error)
+                continue
+            for box in boxes:
+                box.run, box.is_kept = found.get(box.id), False
+                item = box.head()
+                if box.run is None and item is not None and not box.is_gone:
+                    self._refuse(box, item, EventRefused(404, f'no run "{box.id}"'))
+                else:
+                    self._go_on(box)
+        self._is_reading = False
+
+    # --- batches ----------------------------------------------------------------------------------
+    def _is_ready(self, assembly: str, box: Mailbox) -> None:
+        line = self._lines.get(assembly)
+        if line is None:
+            line = self._lines[assembly] = _Line(assembly=assembly)
+        line.ready.append(box)
+        if line.under_way < BATCHES and line.beginning * MOST_AT_ONCE < len(line.ready):
+            line.under_way += 1
+            line.beginning += 1
+            self._group.create_task(self._work(line))
+
+    async def _work(self, line: _Line) -> None:
+        """Take batch after batch until nothing is ready; this is the root of its coroutine."""
+        line.beginning -= 1
+        while line.ready:
+            number = min(len(line.ready), MOST_AT_ONCE)
+            batch = [line.ready.popleft() for _ in range(number)]
+            left = set(batch)
+            try:
+                await self._take(line.assembly, batch, left)
+            except Exception as error:
+                for box in left:
+                    self._could_not(box, error)
+            # Whoever was answered gets to post the next event, which then goes with the others.
+            await asyncio.sleep(0)
+        line.under_way -= 1
+        if not line.under_way:
+            del self._lines[line.assembly]
+
+    async def _take(self, assembly: str, batch: Sequence[Mailbox], left: set[Mailbox]) -> None:
+        """Make one step of each run.
+
+        Args:
+            assembly: that they hold.
+            batch: the runs.
+            left: those of which nothing has become yet.
+        """
+        why = await self._why_not(assembly)
+        for box in batch:
+            item = box.head()
+            error = why
+            if error is None and item is not None and isinstance(item.event, host_wire.GateEvent):
+                assert box.run is not None  # what is in a batch is known
+                error = not_open(box.run, item.event.gate)
+            if error is not None and item is not None:
+                left.discard(box)
+                self._refuse(box, item, error)
+        if not left:
+            return
+        process = self._processes.for_steps(assembly)
+        loaded = await process.loaded()
+        asks: list[_Asked] = []
+        for box in batch:
+            if box in left:
+                ask = await self._asked(box, loaded)
+                if ask is None:
+                    left.discard(box)
+                else:
+                    asks.append(ask)
+        if not asks:
+            return
+        async with contextlib.aclosing(process.steps(asks)) as coming:
+            async for outcomes in coming:
+                for asked, _ in outcomes:
+                    left.discard(asked.box)
+                await self._have(outcomes)
+        # What nobody wanted any more has no outcome, and its run is gone.
+        left.clear()
+
+    async def _why_not(self, assembly: str) -> EventRefused | None:
+        """Return why this program does not load an Assembly; `None` when it does."""
+        current = self._registry.current
+        if current is not None and assembly == current.hash:
+            return None
+        kit = await self._store.read(
+            lambda db: db.execute(
+                "SELECT kit_version FROM assemblies WHERE hash = ?", (assembly,)
+            ).fetchone()
+        )
+        if kit is not None and kit[0] == self._registry.kit_version:
+            return None
+        return EventRefused(
+            409,
+            f"the run holds Assembly {assembly[: names.SHORT_HASH]}, which this Orchestrator "
+            f"({self._registry.kit_version}) does not load",
+        )
+
+    async def _asked(self, box: Mailbox, loaded: host_wire.Loaded) -> _Asked | None:
+        """Return the step to ask for; `None` when the run does not take one now."""
+        item, run = box.head(), box.run
+        if item is None or run is None or box.is_gone:
+            self._go_on(box)
+            return None
+        wrong = misfit(run.workflow, run.shape, loaded)
+        if wrong is not None:
+            now = self._clock.now()
+            try:
+                ended = await self._store.write(
+                    lambda db: rows.settle(db, run.id, wrong.status, wrong.reason, now)
+                )
+            except StoreError as error:
+                self._could_not(box, error)
+                return None
+            if ended is None:
+                self._moved_on(box, item)
+            else:
+                self._has_settled(ended)
+            return None
+        item.asked = True
+        box.ask = ask = _Asked(
+            text=(
+                f'"op":"step","workflow":{quoted(run.workflow)},"run_id":"{run.id}",'
+                f'"seq":{run.seq},"event":{item.event.model_dump_json()}}}'
+            ),
+            body=run.snapshot,
+            is_kept=box.is_kept,
+            box=box,
+            item=item,
+            run=run,
+        )
+        return ask
+
+    async def _have(self, outcomes: Iterable[tuple[_Asked, Outcome]]) -> None:
+        """Record what became of steps."""
+        now = self._clock.now()
+        made: list[_Made] = []
+        for asked, outcome in outcomes:
+            box, item = asked.box, asked.item
+            if box.is_gone:
+                continue
+            decided = _decide(asked.run, outcome, now)
+            if isinstance(decided, Transition):
+                made.append((asked, decided))
+            elif item.answer is not None:
+                self._refuse(box, item, decided)
+            else:
+                await self._consume(asked)
+        if made:
+            await self._record(made)
+
+    async def _record(self, made: Sequence[_Made]) -> None:
+        """Commit steps together, then act on each, and answer."""
+        now = self._clock.now()
+        steps = [_recorded(asked, transition) for asked, transition in made]
+        asked = made[0][0]
+        try:
+            await self._store.write(lambda db: stored.record(db, steps, TAKEN, now))
+        except stored.Apart:
+            async with asyncio.TaskGroup() as group:
+                for each in made:
+                    group.create_task(self._record([each]))
+        except Stale:
+            self._moved_on(asked.box, asked.item)
+        except (Repeated, OtherRequest) as before:
+            self._refuse(asked.box, asked.item, before)
+        except Exception as error:
+            for asked, _ in made:
+                self._could_not(asked.box, error)
+        else:
+            for asked, transition in made:
+                box, item = asked.box, asked.item
+                box.run = transition.run
+                box.is_kept, box.is_remembered = True, False
+                self._act(transition)
+                item.succeed()
+                box.drop(item)
+                self._go_on(box)
+
+    async def _consume(self, asked: _Asked) -> None:
+        """Forget a task or a timer whose event the Machine has no use for."""
+        box, item = asked.box, asked.item
+        try:
+            await self._store.write(
+                lambda db: rows.consume(db, box.id, task=item.task, timer=item.timer)
+            )
+        except StoreError as error:
+            self._could_not(box, error)
+            return
+        item.succeed()
+        box.drop(item)
+        self._go_on(box)
+
+
+_Made = tuple[_Asked, Transition]
+
+
+def _decide(run: Run, outcome: Outcome, now: int) -> Transition | EventRefused:
+    """Return what an answer of the Assembly process makes of a run."""
+    if isinstance(outcome, StruckOut):
+        return fault(run, str(outcome))
+    reply, body = outcome
+    match reply:
+        case host_wire.Stepped():
+            return after_step(run, reply, body, now)
+        case host_wire.Refused():
+            return refused(reply)
+        case host_wire.Broken():
+            return fault(run, reply.error)
+        case _:
+            return fault(run, "the Assembly process answered something else")
+
+
+def _recorded(asked: _Asked, transition: Transition) -> stored.Recorded:
+    after = transition.run
+    return stored.Recorded(
+        run=after,
+        changes=transition.changes,
+        plain=after.status == "live" and after.gates == asked.run.gates,
+        task=asked.item.task,
+        timer=asked.item.timer,
+        once=asked.item.once,
+    )
