@@ -8,21 +8,27 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jr2.wire import LeaseStamp
 from jr2_runtime.orchestrator.store import (
+    Answer,
     Assembly,
+    Once,
+    OtherRequest,
     Run,
     Stale,
     Store,
     StoreError,
     Task,
     Timer,
+    answers,
     assemblies,
     runs,
     schema,
+    steps,
 )
 from jr2_runtime.orchestrator.store.runs import SETTLED_FOR_MS, Changes
 
@@ -243,3 +249,69 @@ async def test_each_workflow_and_shape_of_the_live_runs_is_found_once(store: Sto
     await store.write(lambda db: runs.settle(db, "r4", "done", None, 1))
     assert await store.read(lambda db: runs.shapes(db, A)) == [("v", "2"), ("w", "1"), ("w", "2")]
     assert await store.read(lambda db: runs.shapes(db, B)) == []
+
+
+def recorded(before: Run, **more: Any) -> steps.Recorded:
+    changes = more.pop("changes", Changes())
+    after_it = after(before)
+    return steps.Recorded(
+        run=replace(after_it, gates=more.pop("gates", before.gates)),
+        changes=changes,
+        plain=more.pop("plain", True),
+        **more,
+    )
+
+
+async def test_steps_of_many_runs_are_one_piece_of_a_transaction(store: Store) -> None:
+    started = [run(f"r{number}") for number in range(70)]
+    for each in started:
+        await store.write(lambda db, each=each: runs.insert(db, each, Changes(), 1))  # type: ignore[misc]
+    await store.write(
+        lambda db: runs.commit_step(db, after(started[0]), Changes(armed=(timer("r0", "t", 5),)), 2)
+    )
+    started[0] = after(started[0])
+    made = [recorded(each, once=Once(key=each.id, fingerprint="f")) for each in started[1:]]
+    made.append(
+        recorded(
+            started[0], timer="t", plain=False, gates=2, changes=Changes(started=(task("r0", "k"),))
+        )
+    )
+    answer = Answer(code=200, body="{}")
+
+    await store.write(lambda db: steps.record(db, made, answer, 3))
+
+    found = await store.read(lambda db: runs.read_all(db, [each.id for each in started]))
+    assert found == {each.run.id: each.run for each in made}
+    assert await store.read(lambda db: runs.due(db, 10, KIT, 9)) == ([], None)
+    assert [each.key for each in await store.read(lambda db: runs.unfinished(db, A))] == ["k"]
+    kept = await store.read(lambda db: answers.find(db, Once(key="r69", fingerprint="f")))
+    assert kept == answer
+
+
+@pytest.mark.parametrize("wrong", ["moved on", "settled", "key", "timer", "task"])
+async def test_of_steps_that_do_not_go_together_none_is_recorded(store: Store, wrong: str) -> None:
+    first, second = run("r1"), run("r2")
+    for each in (first, second):
+        await store.write(lambda db, each=each: runs.insert(db, each, Changes(), 1))  # type: ignore[misc]
+    answer, more = Answer(code=200, body="{}"), {}
+    match wrong:
+        case "moved on":
+            second = replace(second, seq=9)
+        case "settled":
+            await store.write(lambda db: runs.settle(db, "r2", "cancelled", None, 2))
+        case "key":
+            more = {"once": Once(key="k", fingerprint="other")}
+            once = Once(key="k", fingerprint="f")
+            await store.write(lambda db: answers.keep(db, once, answer, 2))
+        case _:
+            more = {wrong: "k"}
+    made = [recorded(first), recorded(second, **more)]
+
+    with pytest.raises(steps.Apart):
+        await store.write(lambda db: steps.record(db, made, answer, 3))
+
+    found = await store.read(lambda db: runs.read(db, "r1"))
+    assert found == first
+    await store.write(lambda db: steps.record(db, made[:1], answer, 3))
+    with pytest.raises((Stale, OtherRequest)):
+        await store.write(lambda db: steps.record(db, made[1:], answer, 3))
