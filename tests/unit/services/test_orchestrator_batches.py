@@ -96,7 +96,7 @@ async def test_a_run_takes_its_events_in_their_order(bench: Any) -> None:
         if request["op"] != "step":
             return None
         asked.append(request["event"]["payload"]["n"])
-        gate = {"gate": "review", "id": "g", "path": [], "accepts": [], "meta": None}
+        gate: dict[str, Any] = {"gate": "review", "id": "g", "path": [], "accepts": []}
         view = {"status": "active", "value": "review", "gates": [gate]}
         return {"kind": "stepped", "view": view, "commands": []}, b"{}"
 

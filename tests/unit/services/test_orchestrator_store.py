@@ -293,7 +293,8 @@ async def test_of_steps_that_do_not_go_together_none_is_recorded(store: Store, w
     first, second = run("r1"), run("r2")
     for each in (first, second):
         await store.write(lambda db, each=each: runs.insert(db, each, Changes(), 1))  # type: ignore[misc]
-    answer, more = Answer(code=200, body="{}"), {}
+    answer = Answer(code=200, body="{}")
+    more: dict[str, Any] = {}
     match wrong:
         case "moved on":
             second = replace(second, seq=9)
