@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from jr2 import names
@@ -89,6 +91,29 @@ class Api:
             headers={"Content-Type": "application/json-patch+json"},
         )
         return self._answer(response) or {}
+
+    def merge_patch(self, path: str, body: Mapping[str, Any], *, manager: str) -> dict[str, Any]:
+        """Merge fields into an object as another field manager than `jr2`."""
+        response = self._http.patch(
+            path,
+            params={"fieldManager": manager},
+            content=json.dumps(body).encode(),
+            headers={"Content-Type": "application/merge-patch+json"},
+        )
+        return self._answer(response) or {}
+
+    def server_time(self) -> datetime:
+        """Return the time by the API server's clock, to the second.
+
+        Raises:
+            ApiError: the server refused, or says no time.
+        """
+        response = self._http.get("/version")
+        self._answer(response)
+        try:
+            return parsedate_to_datetime(response.headers["Date"])
+        except (KeyError, ValueError) as error:
+            raise ApiError(response.status_code, "the API server says no time") from error
 
     def dry_run_create(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the server what it would store; nothing is stored."""

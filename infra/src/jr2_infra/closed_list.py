@@ -57,6 +57,9 @@ SERVICE: Final = Kind("v1", "Service", "services")
 SERVICE_ACCOUNT: Final = Kind("v1", "ServiceAccount", "serviceaccounts")
 CLAIM: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 DEPLOYMENT: Final = Kind("apps/v1", "Deployment", "deployments")
+DAEMON_SET: Final = Kind("apps/v1", "DaemonSet", "daemonsets")
+STATEFUL_SET: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
+CONTROLLER_REVISION: Final = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 REPLICA_SET: Final = Kind("apps/v1", "ReplicaSet", "replicasets")
 ROLE: Final = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING: Final = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
@@ -127,8 +130,8 @@ def system_kinds() -> tuple[Kind, ...]:
 
 def kind_of(name: str) -> Kind:
     """Return the kind of the list that objects name so, such as `Deployment`."""
-    listed = (*INSTANCE_OBJECTS, *SYSTEM_OBJECTS, *CLUSTER_OBJECTS)
-    return next(kind for kind, _ in listed if kind.kind == name)
+    listed = (kind for kind, _ in (*INSTANCE_OBJECTS, *SYSTEM_OBJECTS, *CLUSTER_OBJECTS))
+    return next(kind for kind in (*listed, DAEMON_SET, STATEFUL_SET) if kind.kind == name)
 
 
 def governed(live: LiveObjects, *, namespace: str, declared: Collection[ObjectKey]) -> LiveObjects:

@@ -20,7 +20,7 @@ from .facts.images import ImageFacts
 from .objects import Objects, OperatorChoice, Wants, held
 from .resources import Component, DynamicResource, KubernetesResource
 from .rollout import verify
-from .rollout.decide import Workload
+from .rollout.workload import Workload
 from .workloads import operator_workload, orchestrator_workload, workload_inputs
 
 PUBLISH: Final = "assembly-publish"
@@ -125,18 +125,25 @@ class Graph:
             if workload.namespace == names.SYSTEM_NAMESPACE
             else self._cluster.pods
         )
-        deployment = held(
-            self._cluster.live, closed_list.DEPLOYMENT, workload.namespace, workload.name
+        live = held(
+            self._cluster.live,
+            closed_list.kind_of(workload.kind),
+            workload.namespace,
+            workload.name,
         )
-        count = 0 if set(after) & self._changed else verify.stands(workload, deployment, pods)
+        touched = set(after) & self._changed
+        count = None if touched else verify.stands(workload, live, pods)
         return DynamicResource(
             name=f"{ROLLOUT}{workload.layer}",
             kind="Rollout",
             inputs=inputs,
-            derived=inputs if count else None,
+            derived=None if count is None else inputs,
             component=workload.layer,
             depends_on=after,
-            unchanged=(verify.waiting_line(workload), verify.verified_line(workload, count)),
+            unchanged=(
+                verify.waiting_line(workload),
+                verify.conclude(workload, verify.Verified(count=count or 0)),
+            ),
         )
 
     def _publish(self, after: tuple[str, ...]) -> DynamicResource:

@@ -12,11 +12,13 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from . import processes
 from .port_forward import PortForward
-from .rollout.decide import Workload
-from .rollout.wait import LIMIT_SECONDS
+from .rollout.workload import LIMIT_SECONDS, Workload
+
+_GAVE_UP: Final = "timed out waiting for the condition"
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:
@@ -56,18 +58,23 @@ class RolloutStatus:
     def __init__(self, kubectl: Path, kubeconfig: Path, workload: Workload) -> None:
         self._said = (
             f"kubectl --namespace {workload.namespace} rollout status "
-            f"deployment/{workload.name} --timeout={LIMIT_SECONDS}s"
+            f"{workload.kind.lower()}/{workload.name} --timeout={LIMIT_SECONDS}s"
         )
+        self._words: str | None = None
         self._child = processes.start(
             [kubectl, *self._said.split(" ")[1:]], env=environment(kubeconfig)
         )
 
     def last_words(self) -> str | None:
-        """Return the last words of a kubectl that gave up; `None` else."""
-        if self._child.poll() in (None, 0):
+        """Return the last words of a kubectl whose own limit passed; `None` else.
+
+        One that ended before, because it lost its connection, has nothing to say of the rollout.
+        """
+        if self._words is None and self._child.poll() not in (None, 0):
+            self._words = self._child.communicate()[1].strip()
+        if self._words is None or _GAVE_UP not in self._words:
             return None
-        _, stderr = self._child.communicate()
-        return f"Command failed: {self._said}\n{stderr.strip()}"
+        return f"Command failed: {self._said}\n{self._words}"
 
     def stop(self) -> None:
         """End kubectl, if it still waits."""

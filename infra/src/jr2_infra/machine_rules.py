@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from jr2 import repo_identity
 from jr2.config import GitCredential
 from jr2.walk import Problem, WalkedSandbox
 
 from .facts.instance import WorkflowFacts
-from .images.sandbox import contexts
 
 
 def problems(
@@ -38,16 +39,18 @@ def problems(
         for text in _pushes(workflow.name, sandbox, credentials, environ)
     ]
     images = dict.fromkeys(
-        image
-        for workflow in workflows
-        for image in workflow.parts.images
-        if contexts.is_folder(image)
+        image for workflow in workflows for image in workflow.parts.images if _is_folder(image)
     )
     return pushes + [
         Problem(prefix="error: ", message=text, rule="image")
         for image in images
         if (text := _unreadable(image)) is not None
     ]
+
+
+def folder_of(image: str) -> Path:
+    """Return the folder of a Sandbox Image that is a `file:` URL."""
+    return Path(unquote(urlsplit(image).path))
 
 
 def _pushes(
@@ -74,8 +77,12 @@ def _pushes(
     return found
 
 
+def _is_folder(image: str) -> bool:
+    return image.startswith("file:")
+
+
 def _unreadable(image: str) -> str | None:
-    folder = contexts.folder_of(image)
+    folder = folder_of(image)
     try:
         os.scandir(folder).close()
     except OSError as error:

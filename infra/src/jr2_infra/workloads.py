@@ -12,30 +12,34 @@ from jr2 import names
 
 from .facts.images import ImageFacts
 from .objects import Wants
-from .rollout.decide import Workload
+from .rollout.workload import Workload
 
 
 def orchestrator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Workload:
     """Return what is rolled out for the Orchestrator."""
+    digest, config = _digests_of(wants.refs.orchestrator, node_images)
     return Workload(
         layer="orchestrator",
         name=names.ORCHESTRATOR,
         namespace=wants.place.namespace,
         selector=f"{names.LABEL_APP}={names.ORCHESTRATOR}",
         image=wants.refs.orchestrator,
-        **_digests_of(wants.refs.orchestrator, node_images),
+        digest=digest,
+        config=config,
     )
 
 
 def operator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Workload:
     """Return what is rolled out for the operator."""
+    digest, config = _digests_of(wants.refs.operator, node_images)
     return Workload(
         layer="operator",
         name=names.OPERATOR,
         namespace=names.SYSTEM_NAMESPACE,
         selector=f"{names.LABEL_CONTROL_PLANE}={names.CONTROL_PLANE}",
         image=wants.refs.operator,
-        **_digests_of(wants.refs.operator, node_images),
+        digest=digest,
+        config=config,
     )
 
 
@@ -48,6 +52,11 @@ def workload_inputs(workload: Workload) -> dict[str, str]:
         "selector": workload.selector,
         "image": workload.image,
     }
+    # What stands by default is left out, so that an input that is new changes no step.
+    if workload.kind != "Deployment":
+        inputs["kind"] = workload.kind
+    if workload.container:
+        inputs["container"] = workload.container
     if workload.digest:
         inputs["digest"] = workload.digest
     if workload.config:
@@ -63,13 +72,16 @@ def workload_of(inputs: Mapping[str, Any]) -> Workload:
         namespace=inputs["namespace"],
         selector=inputs["selector"],
         image=inputs["image"],
+        kind=inputs.get("kind", "Deployment"),
+        container=inputs.get("container", ""),
         digest=inputs.get("digest"),
         config=inputs.get("config"),
     )
 
 
-def _digests_of(ref: str, node_images: Sequence[ImageFacts]) -> dict[str, str | None]:
+def _digests_of(ref: str, node_images: Sequence[ImageFacts]) -> tuple[str | None, str | None]:
+    """Return the digests of an image's manifest and of its config, where they are known."""
     for item in node_images:
         if item.ref == ref:
-            return {"digest": item.held or item.archived, "config": item.config}
-    return {}
+            return item.held or item.archived, item.config
+    return None, None

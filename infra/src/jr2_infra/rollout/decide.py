@@ -1,9 +1,8 @@
 """Judge a rollout from one observation to the next: done, still waiting, or never.
 
-A rollout fails at once for what does not heal by waiting: an image that cannot be pulled, a
-container that cannot be configured, a container that starts and exits again and again, and a
-revision of which no pod is made. Each must stand in several observations in a row, so that a
-hiccup between two of them does not fail a converge. All else waits for the limit.
+A rollout fails at once for what does not heal by waiting (`troubles`); all else waits for the
+limit. Only the newest revision is judged, and only once its controller has seen it: the pods of the
+revision before say nothing about this one.
 
 The functions are pure: an `Observation` goes in with the `Progress` so far, a `Verdict` comes out.
 
@@ -16,36 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from . import pods
+from . import events, pods, revisions, troubles
+from .pods import Pod
 
-PULL_OBSERVATIONS: Final = 3
-CONFIG_OBSERVATIONS: Final = 3
-NO_POD_OBSERVATIONS: Final = 5
-CRASHES: Final = 2
-"""How often a container was started again before its crash loop counts as one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
-    """What is rolled out.
-
-    Args:
-        layer: the word of the lines, such as `orchestrator`.
-        name: the Deployment, such as `jr2-orchestrator`.
-        namespace: where it lives.
-        selector: the labels of its pods, `key=value`.
-        image: the image that each container must run.
-        digest: the digest of that image's manifest, where it is known.
-        config: the digest of that image's config, where it is known.
-    """
-
-    layer: str
-    name: str
-    namespace: str
-    selector: str
-    image: str
-    digest: str | None = None
-    config: str | None = None
+LOOKS: Final = 3
+"""At how many looks in a row a container without a probe must run."""
+LOOKS_AFTER_CRASH: Final = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +28,42 @@ class Observation:
     """What one look at the cluster showed.
 
     Args:
-        deployment: the Deployment, or `None`.
-        replica_sets: the ReplicaSets of its namespace.
+        workload: the Deployment, DaemonSet or StatefulSet; `None` when it is not there.
+        revisions: the ReplicaSets or ControllerRevisions of its namespace.
         pods: the pods that match its selector, terminating ones too.
+        events: the events of its namespace; they may be empty.
     """
 
-    deployment: Mapping[str, Any] | None
-    replica_sets: Sequence[Mapping[str, Any]] = ()
+    workload: Mapping[str, Any] | None
+    revisions: Sequence[Mapping[str, Any]] = ()
     pods: Sequence[Mapping[str, Any]] = ()
+    events: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def made(self) -> tuple[Pod, ...]:
+        """The pods of the newest revision that are not being removed."""
+        return revisions.pods_of_newest(self.workload, self.revisions, self.pods)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A container that runs, and that no probe watches.
+
+    Without a probe a container counts as ready from its start on, and the API may still show that
+    it runs some seconds after it ended.
+
+    Args:
+        restarts: how often it was started again.
+        looks: at how many looks in a row it ran, not started again in between.
+    """
+
+    restarts: int
+    looks: int
+
+    @property
+    def stays(self) -> bool:
+        """Whether it ran long enough to be believed; one that crashed before must run longer."""
+        return self.looks >= (LOOKS_AFTER_CRASH if self.restarts else LOOKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +71,18 @@ class Progress:
     """What earlier observations showed.
 
     Args:
-        streaks: how often in a row each trouble was seen; its key names container and kind.
+        streaks: how often in a row each trouble was seen, by its place.
         pull_messages: the longest message of a failed pull, by pod and container. The kubelet
             alternates it with a short one.
-        replica_failure: why the ReplicaSet made no pod.
+        refused: why no further pod was made.
+        running: the containers that ran at the last look and that no probe watches, by pod and
+            container.
     """
 
     streaks: Mapping[str, int] = field(default_factory=dict)
     pull_messages: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    replica_failure: str = ""
+    refused: str = ""
+    running: Mapping[tuple[str, str], Running] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,28 +92,14 @@ class Verdict:
     Args:
         state: `done`, `waiting` or `failed`.
         reason: for `failed`, the word of what does not heal; for `waiting`, what is waited for.
+        pulling: for `waiting`, the images that nodes pull at this moment.
         restarted: for `done`, the containers that were started again on the way.
     """
 
     state: Literal["done", "waiting", "failed"]
     reason: str = ""
+    pulling: tuple[str, ...] = ()
     restarted: tuple[str, ...] = ()
-
-
-def is_complete(deployment: Mapping[str, Any] | None) -> bool:
-    """Say whether a Deployment runs its newest revision and nothing else, as kubectl judges it."""
-    if deployment is None:
-        return False
-    status = deployment.get("status") or {}
-    wanted = int((deployment.get("spec") or {}).get("replicas", 1))
-    updated = int(status.get("updatedReplicas") or 0)
-    return (
-        int(status.get("observedGeneration") or 0)
-        >= int(deployment.get("metadata", {}).get("generation") or 0)
-        and updated >= wanted
-        and int(status.get("replicas") or 0) <= updated
-        and int(status.get("availableReplicas") or 0) >= updated
-    )
 
 
 def judge(progress: Progress, seen: Observation) -> tuple[Progress, Verdict]:
@@ -117,50 +109,71 @@ def judge(progress: Progress, seen: Observation) -> tuple[Progress, Verdict]:
         progress: what the observations before it showed.
         seen: the observation.
     """
-    replica_set = pods.newest_replica_set(seen.deployment, seen.replica_sets)
-    made = pods.of_revision(seen.pods, replica_set)
-    if is_complete(seen.deployment):
+    made = seen.made
+    running = _running(progress, made)
+    stays = all(item.stays for item in running.values())
+    if stays and revisions.is_complete(seen.workload):
         return progress, Verdict(state="done", restarted=_restarted(made))
-    troubles = _troubles(made)
-    failure = _replica_failure(seen.deployment) if not made else ""
-    if failure:
-        troubles["no pod"] = ("FailedCreate", NO_POD_OBSERVATIONS)
-    streaks = {key: progress.streaks.get(key, 0) + 1 for key in troubles}
+    if not revisions.is_seen(seen.workload):
+        return Progress(), Verdict(state="waiting", reason="its controller has not seen it yet")
+    found, refused = _troubles(seen, made)
+    streaks = {item.place: progress.streaks.get(item.place, 0) + 1 for item in found}
     after = Progress(
         streaks=streaks,
         pull_messages=_pull_messages(progress, made),
-        replica_failure=failure,
+        refused=refused,
+        running=running,
     )
-    for key, (reason, limit) in troubles.items():
-        if streaks[key] >= limit:
-            return after, Verdict(state="failed", reason=reason)
-    return after, Verdict(state="waiting", reason=_waits_for(made))
+    for item in found:
+        if streaks[item.place] >= item.observations:
+            return after, Verdict(state="failed", reason=item.reason)
+    pulling = dict.fromkeys(image for pod in made for image in events.pulled_now(seen.events, pod))
+    return after, Verdict(state="waiting", reason=_waits_for(made), pulling=tuple(pulling))
 
 
-def _troubles(made: Sequence[pods.Pod]) -> dict[str, tuple[str, int]]:
-    """Return what may not heal, by a key that is the same while it lasts."""
-    found: dict[str, tuple[str, int]] = {}
+def left_over(seen: Observation, *, before: str) -> str:
+    """Return the trouble that an earlier rollout left behind; empty when there is none.
+
+    The kubelet and the controllers wait longer and longer before they try again, up to minutes. So
+    a rollout that failed before, and whose cause was taken away since, is not judged by what it
+    left but started anew.
+
+    Args:
+        seen: the first look of a wait.
+        before: the time, as the API writes it, before which a pod or a revision is old.
+    """
+    if revisions.is_complete(seen.workload) or not revisions.is_seen(seen.workload):
+        return ""
+    found, _ = _troubles(seen, seen.made)
+    return next((item.reason for item in found if item.since and item.since < before), "")
+
+
+def _troubles(seen: Observation, made: Sequence[Pod]) -> tuple[list[troubles.Trouble], str]:
+    """Return the troubles of an observation, and why no further pod is made."""
+    found = troubles.of_pods(made, seen.events)
+    revision = revisions.newest(seen.workload, seen.revisions)
+    refused = troubles.refusal(seen.workload, revision, len(made), seen.events)
+    if refused is None:
+        return found, ""
+    return [*found, troubles.of_refusal(refused)], refused.text
+
+
+def _running(progress: Progress, made: Sequence[Pod]) -> dict[tuple[str, str], Running]:
+    found: dict[tuple[str, str], Running] = {}
     for pod in made:
         for container in pods.containers(pod):
-            place = f"{pods.name_of(pod)}/{container.name}"
-            if container.reason in pods.PULL_REASONS:
-                found[f"{place} pull"] = (container.reason, PULL_OBSERVATIONS)
-            elif container.reason in pods.CONFIG_REASONS:
-                found[f"{place} config"] = (container.reason, CONFIG_OBSERVATIONS)
-            elif container.reason == pods.CRASH_REASON and container.restarts >= CRASHES:
-                found[f"{place} crash"] = (container.reason, 1)
+            if container.init or container.has_probe or container.reason != pods.RUNNING:
+                continue
+            place = (pods.name_of(pod), container.name)
+            last = progress.running.get(place)
+            again = last is not None and last.restarts == container.restarts
+            found[place] = Running(
+                restarts=container.restarts, looks=last.looks + 1 if last and again else 1
+            )
     return found
 
 
-def _replica_failure(deployment: Mapping[str, Any] | None) -> str:
-    for condition in ((deployment or {}).get("status") or {}).get("conditions") or []:
-        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True":
-            reason, message = condition.get("reason") or "", condition.get("message") or ""
-            return f"{reason}: {message}" if reason else str(message)
-    return ""
-
-
-def _pull_messages(progress: Progress, made: Sequence[pods.Pod]) -> dict[tuple[str, str], str]:
+def _pull_messages(progress: Progress, made: Sequence[Pod]) -> dict[tuple[str, str], str]:
     longest = dict(progress.pull_messages)
     for pod in made:
         for container in pods.containers(pod):
@@ -172,7 +185,7 @@ def _pull_messages(progress: Progress, made: Sequence[pods.Pod]) -> dict[tuple[s
     return longest
 
 
-def _restarted(made: Sequence[pods.Pod]) -> tuple[str, ...]:
+def _restarted(made: Sequence[Pod]) -> tuple[str, ...]:
     return tuple(
         f"container {container.name} of pod {pods.name_of(pod)} restarted "
         + ("once" if container.restarts == 1 else f"{container.restarts} times")
@@ -182,12 +195,12 @@ def _restarted(made: Sequence[pods.Pod]) -> tuple[str, ...]:
     )
 
 
-def _waits_for(made: Sequence[pods.Pod]) -> str:
+def _waits_for(made: Sequence[Pod]) -> str:
     """Return one short phrase for a progress line."""
     if not made:
         return "no pod yet"
     for pod in made:
-        container = pods.first_not_ready(pod)
+        container = pods.spokesman(pod)
         if container is not None:
             return f"{pods.name_of(pod)}: {container.name} {container.reason}"
     return "the pods are ready"

@@ -13,18 +13,16 @@ from typing import Final
 
 from jr2 import names
 
-from . import pods
-from .decide import Workload
-from .evidence import Evidence, PodEvidence, render
+from . import events, pods
+from .evidence import Evidence, PodEvidence
+from .workload import Workload
 
 _OTHER_PLATFORM: Final = re.compile(r"exec format error", re.IGNORECASE)
-_MISSING: Final = re.compile(
-    r"\b(?P<kind>secrets?|configmaps?) \"(?P<name>[^\"]+)\" not found", re.IGNORECASE
-)
 _MISSING_KEY: Final = re.compile(
     r"couldn't find key (?P<key>\S+) in (?P<kind>Secret|ConfigMap) \S*?/?(?P<name>[^/\s]+)$",
     re.MULTILINE,
 )
+_VOLUME: Final = re.compile(r"volume \"(?P<volume>[^\"]+)\"")
 
 
 def diagnose(evidence: Evidence) -> str | None:
@@ -46,28 +44,35 @@ def resolved(ref: str) -> str:
 
 def _of_pod(item: PodEvidence, workload: Workload) -> str | None:
     name = pods.name_of(item.pod)
-    said = "\n".join(render(Evidence(workload=workload, shown=(item,))))
     containers = list(pods.containers(item.pod))
-    if _OTHER_PLATFORM.search(said):
-        return _other_platform(name, item, containers)
+    for container in containers:
+        if _OTHER_PLATFORM.search(_words_of(container, item)):
+            return _other_platform(name, item, container)
     for container in containers:
         if container.reason in pods.PULL_REASONS:
             return _not_pulled(container.image)
     for container in containers:
-        if container.reason == pods.CRASH_REASON:
+        if container.is_crash_loop:
             return _starts_and_exits(name, container, item, workload)
     for container in containers:
         if container.reason in pods.CONFIG_REASONS:
             return _no_configuration(container, workload)
-    return None
+    return _no_volume(item.failed_mount, workload) if item.failed_mount else None
 
 
-def _other_platform(name: str, item: PodEvidence, containers: list[pods.ContainerState]) -> str:
-    image = next((c.image for c in containers if not c.ready), "")
+def _words_of(container: pods.ContainerState, item: PodEvidence) -> str:
+    """Return what is known to be said by, or about, one container."""
+    words = [container.message, container.last_message]
+    if item.log and item.log.container == container.name:
+        words += item.log.lines
+    return "\n".join(words)
+
+
+def _other_platform(name: str, item: PodEvidence, container: pods.ContainerState) -> str:
     node = item.architecture or "unknown"
     return (
         f"diagnosis: {name} carries an image built for another platform than its node's ({node}).\n"
-        f"  the image is {image}\n"
+        f"  the image is {container.image}\n"
         "  `jr2 up --force` builds it again for the platforms of this cluster; `platforms` in "
         "jr2_config.py names them."
     )
@@ -97,9 +102,12 @@ def _starts_and_exits(
     name: str, container: pods.ContainerState, item: PodEvidence, workload: Workload
 ) -> str:
     which = "init container" if container.init else "container"
-    code = f" with {container.last_exit}" if container.last_exit is not None else ""
+    exited = container.last_exit if container.exit_code is None else container.exit_code
+    code = f" with {exited}" if exited is not None else ""
     if item.log and item.log.lines and item.log.container == container.name:
         hint = "the log lines above are its last words."
+    elif container.last_message:
+        hint = "the message of the container above says why."
     else:
         hint = (
             "it left no log line; once it has started again: "
@@ -111,11 +119,11 @@ def _starts_and_exits(
 
 
 def _no_configuration(container: pods.ContainerState, workload: Workload) -> str:
-    missing = _MISSING.search(container.message)
-    if missing:
-        kind = "ConfigMap" if missing["kind"].lower().startswith("config") else "Secret"
+    missing = events.missing_object(container.message)
+    if missing and missing[1]:
+        kind, name, _ = missing
         return (
-            f'diagnosis: the pod\'s env references {kind} "{missing["name"]}", which is not in '
+            f'diagnosis: the pod\'s env references {kind} "{name}", which is not in '
             f"namespace {workload.namespace}.\n  make it, then run `jr2 up` again."
         )
     key = _MISSING_KEY.search(container.message)
@@ -126,7 +134,22 @@ def _no_configuration(container: pods.ContainerState, workload: Workload) -> str
             "  add it, then run `jr2 up` again."
         )
     return (
-        "diagnosis: the container's configuration cannot be built: it names an object that "
-        f"namespace {workload.namespace} does not have.\n"
-        "  the message above names it; make it, then run `jr2 up` again."
+        "diagnosis: the container's configuration cannot be built: the message of container "
+        f"{container.name} above says why."
+    )
+
+
+def _no_volume(text: str, workload: Workload) -> str:
+    """Explain a volume that names what is not there; `text` is what the kubelet says of it."""
+    kind, name, key = events.missing_object(text) or ("", "", "")
+    found = _VOLUME.search(text)
+    volume = f'its volume "{found["volume"]}"' if found else "a volume"
+    where = f"namespace {workload.namespace}"
+    if name:
+        what, fix = f'needs {kind} "{name}", which is not in {where}', "make it"
+    else:
+        what, fix = f"needs the key {key} of a {kind}, which has no such key in {where}", "add it"
+    return (
+        f"diagnosis: the container's configuration cannot be built: {volume} {what}.\n"
+        f"  {fix}, then run `jr2 up` again."
     )

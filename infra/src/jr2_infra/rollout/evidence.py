@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from . import events as said
 from . import pods
-from .decide import Workload
+from .workload import MAKERS, Workload
 
 SHOWN_PODS: Final = 3
 SHOWN_EVENTS: Final = 4
@@ -43,13 +44,16 @@ class PodEvidence:
         pod: the pod.
         architecture: the architecture of its node, where it is known.
         events: its last events, oldest first.
-        log: the log of its first container that is not ready, when there is one.
+        failed_mount: why a volume of it cannot be mounted, when the object that it names is
+            missing.
+        log: the log of the container that explains why it is not ready, when there is one.
         pull_messages: the longest message of a failed pull, by container.
     """
 
     pod: Mapping[str, Any]
     architecture: str = ""
     events: Sequence[Mapping[str, Any]] = ()
+    failed_mount: str = ""
     log: LogTail | None = None
     pull_messages: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,18 +86,11 @@ def last_events(
     events: Sequence[Mapping[str, Any]], name: str, uid: str = ""
 ) -> tuple[Mapping[str, Any], ...]:
     """Return the last events of one object, oldest first."""
-    own = [
-        event
-        for event in events
-        if (event.get("involvedObject") or {}).get("name") == name
-        and (not uid or (event.get("involvedObject") or {}).get("uid") in ("", None, uid))
-    ]
-    own.sort(key=_event_time)
-    return tuple(own[-SHOWN_EVENTS:])
+    return tuple(said.of_object(events, name, uid)[-SHOWN_EVENTS:])
 
 
 def no_pod_notes(
-    workload: Workload, *, matching: int, terminating: int, failure: str, kind: str = "ReplicaSet"
+    workload: Workload, *, matching: int, terminating: int, refused: str
 ) -> tuple[str, ...]:
     """Return what is said when the new revision has no pod.
 
@@ -101,22 +98,22 @@ def no_pod_notes(
         workload: what was rolled out.
         matching: how many pods match its selector.
         terminating: how many of them are being removed.
-        failure: why the controller made none, where it says so.
-        kind: the controller that makes the pods.
+        refused: why its controller made none, where it says so.
     """
+    maker = MAKERS[workload.kind]
     if matching and matching == terminating:
         first = f"every pod that matches {workload.selector} is terminating"
     elif matching - terminating > 0:
         first = (
-            f"the new revision made no pod — the {kind} made none "
+            f"the new revision made no pod — the {maker} made none "
             "(check quota, node taints, and the selector)"
         )
     else:
         first = (
-            f"no pod matches {workload.selector} — the {kind} made none "
+            f"no pod matches {workload.selector} — the {maker} made none "
             "(check quota, node taints, and the selector)"
         )
-    return (first, f"the {kind} says {failure}") if failure else (first,)
+    return (first, f"the {maker} says {refused}") if refused else (first,)
 
 
 def render(evidence: Evidence) -> list[str]:
@@ -162,6 +159,7 @@ def _pod_lines(item: PodEvidence) -> list[str]:
         where += f" ({item.architecture})"
     phase = (pod.get("status") or {}).get("phase") or "Unknown"
     lines = [f"  pod {pods.name_of(pod)} ({phase}){where}"]
+    lines += [f"    {text}" for text in _why_it_ended(pod)]
     for container in pods.containers(pod):
         lines += _container_lines(container, item.pull_messages.get(container.name, ""))
     if not node:
@@ -200,6 +198,13 @@ def _container_lines(container: pods.ContainerState, pull_message: str) -> list[
     return lines
 
 
+def _why_it_ended(pod: pods.Pod) -> list[str]:
+    status = pod.get("status") or {}
+    if not pods.has_ended(pod) or not status.get("reason"):
+        return []
+    return [f"{status['reason']}: {str(status.get('message') or '').strip()}"]
+
+
 def _unscheduled(pod: pods.Pod) -> list[str]:
     return [
         f"{condition.get('reason')}: {condition.get('message')}"
@@ -210,14 +215,3 @@ def _unscheduled(pod: pods.Pod) -> list[str]:
 
 def _indented(depth: int, text: str) -> list[str]:
     return [f"{' ' * depth}{line}" for line in text.splitlines() or [""]]
-
-
-def _event_time(event: Mapping[str, Any]) -> str:
-    series = event.get("series") or {}
-    return str(
-        event.get("lastTimestamp")
-        or series.get("lastObservedTime")
-        or event.get("eventTime")
-        or event.get("firstTimestamp")
-        or ""
-    )

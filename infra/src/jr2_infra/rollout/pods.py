@@ -1,4 +1,4 @@
-"""Read the parts of pods, ReplicaSets and events that a rollout is judged by.
+"""Read the parts of pods that a rollout is judged by.
 
 All functions are pure and take objects as the API gives them. A field that is missing is read as
 its default, never as an error: a rollout is judged while its objects are being made.
@@ -8,14 +8,11 @@ Source: spec/converge.md §6.4 and §6.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 Pod = Mapping[str, Any]
-
-TEMPLATE_HASH: Final = "pod-template-hash"
-REVISION: Final = "deployment.kubernetes.io/revision"
 
 PULL_REASONS: Final = frozenset(
     {
@@ -28,7 +25,9 @@ PULL_REASONS: Final = frozenset(
     }
 )
 CONFIG_REASONS: Final = frozenset({"CreateContainerConfigError", "CreateContainerError"})
+RUNNING: Final = "Running"
 CRASH_REASON: Final = "CrashLoopBackOff"
+BEING_MADE_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "Waiting"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +47,8 @@ class ContainerState:
         last_reason: why the run before ended.
         last_exit: how the run before ended.
         last_message: its last words.
+        has_probe: whether a probe decides when it is ready. Without one it is ready as soon as it
+            runs, also one that ends in the next moment.
     """
 
     name: str
@@ -62,6 +63,16 @@ class ContainerState:
     last_reason: str
     last_exit: int | None
     last_message: str
+    has_probe: bool
+
+    @property
+    def is_crash_loop(self) -> bool:
+        """Whether it ended and was started again before.
+
+        While the kubelet backs off, the API shows `CrashLoopBackOff` or still how it ended.
+        """
+        ended = self.reason == CRASH_REASON or self.exit_code is not None
+        return not self.ready and bool(self.restarts) and ended
 
 
 def name_of(obj: Mapping[str, Any]) -> str:
@@ -104,45 +115,28 @@ def containers(pod: Pod) -> Iterator[ContainerState]:
             yield _container(item, stated.get(item.get("name")) or {}, init)
 
 
-def first_not_ready(pod: Pod) -> ContainerState | None:
-    """Return the first container that is not ready; `None` when all are, or none is known."""
-    return next((item for item in containers(pod) if not item.ready), None)
+def has_ended(pod: Pod) -> bool:
+    """Say whether a pod ended for good, such as one that was evicted."""
+    return (pod.get("status") or {}).get("phase") in ("Failed", "Succeeded")
 
 
-def newest_replica_set(
-    deployment: Mapping[str, Any] | None, replica_sets: Iterable[Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    """Return the ReplicaSet of a Deployment's newest revision, once the controller has made it."""
-    if deployment is None:
-        return None
-    uid = deployment.get("metadata", {}).get("uid")
-    revision = (deployment.get("metadata", {}).get("annotations") or {}).get(REVISION)
-    for item in replica_sets:
-        metadata = item.get("metadata", {})
-        owned = any(owner.get("uid") == uid for owner in metadata.get("ownerReferences") or [])
-        if owned and revision and (metadata.get("annotations") or {}).get(REVISION) == revision:
-            return item
-    return None
-
-
-def of_revision(pods: Sequence[Pod], replica_set: Mapping[str, Any] | None) -> tuple[Pod, ...]:
-    """Return the pods that a ReplicaSet made and that are not being removed."""
-    if replica_set is None:
-        return ()
-    wanted = (replica_set.get("metadata", {}).get("labels") or {}).get(TEMPLATE_HASH)
-    return tuple(
-        pod
-        for pod in pods
-        if not is_terminating(pod)
-        and (pod.get("metadata", {}).get("labels") or {}).get(TEMPLATE_HASH) == wanted
+def is_being_made(pod: Pod) -> bool:
+    """Say whether a container of a pod waits for its volumes, its image or an init container."""
+    return any(
+        not item.ready and item.reason in BEING_MADE_REASONS and item.exit_code is None
+        for item in containers(pod)
     )
 
 
-def carried_images(pod: Pod) -> tuple[str, ...]:
-    """Return the images that the containers of a pod name, each once."""
-    return tuple(
-        dict.fromkeys(str(item.get("image", "")) for item in pod["spec"].get("containers") or [])
-    )
+def spokesman(pod: Pod) -> ContainerState | None:
+    """Return the container that explains why a pod is not ready.
+
+    That is the first one that failed, for another container may merely wait for it; else the first
+    that is not ready; `None` when all are ready.
+    """
+    waiting = [item for item in containers(pod) if not item.ready]
+    failed = (item for item in waiting if item.restarts or item.exit_code)
+    return next(failed, next(iter(waiting), None))
 
 
 def _container(spec: Mapping[str, Any], status: Mapping[str, Any], init: bool) -> ContainerState:
@@ -157,7 +151,7 @@ def _container(spec: Mapping[str, Any], status: Mapping[str, Any], init: bool) -
     elif ended is not None:
         reason, message = ended.get("reason") or "Terminated", ended.get("message") or ""
     elif running is not None:
-        reason, message = "Running", ""
+        reason, message = RUNNING, ""
     else:
         reason, message = "Waiting", ""
     return ContainerState(
@@ -173,4 +167,5 @@ def _container(spec: Mapping[str, Any], status: Mapping[str, Any], init: bool) -
         last_reason=str(last.get("reason") or ""),
         last_exit=last.get("exitCode"),
         last_message=str(last.get("message") or "").strip(),
+        has_probe=bool(spec.get("readinessProbe")),
     )

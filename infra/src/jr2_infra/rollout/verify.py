@@ -15,7 +15,8 @@ from typing import Any
 from jr2.errors import StepFailed
 
 from . import pods
-from .decide import Workload, is_complete
+from .revisions import is_complete, wanted_pods
+from .workload import Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,7 @@ def look(workload: Workload, found: Sequence[Mapping[str, Any]]) -> Verified:
     other: list[str] = []
     count = 0
     for pod in found:
-        if pods.is_terminating(pod) or not pods.matches(pod, workload.selector):
+        if not _counts(workload, pod):
             continue
         wrong = _wrong_images(workload, pod)
         other += wrong
@@ -77,31 +78,39 @@ def conclude(workload: Workload, verified: Verified) -> str:
 
 def stands(
     workload: Workload,
-    deployment: Mapping[str, Any] | None,
+    live: Mapping[str, Any] | None,
     found: Sequence[Mapping[str, Any]],
-) -> int:
-    """Return how many pods run the expected image when the rollout is complete, else 0.
+) -> int | None:
+    """Return how many pods run the expected image, or `None` when the rollout must be looked at.
 
     This is the fact that a `Rollout` step is derived from: the step is needed again unless the
-    Deployment is complete, every pod is ready and each runs the expected image.
+    workload is complete, every pod is ready and each runs the expected image. A DaemonSet that no
+    node takes stands with no pod at all.
     """
-    if not is_complete(deployment):
-        return 0
-    own = [
-        pod
-        for pod in found
-        if pods.matches(pod, workload.selector) and not pods.is_terminating(pod)
-    ]
+    if live is None or not is_complete(live):
+        return None
+    own = [pod for pod in found if _counts(workload, pod)]
     verified = look(workload, own)
     if verified.other or not all(pods.is_ready(pod) for pod in own):
-        return 0
+        return None
+    if not verified.count and wanted_pods(live):
+        return None
     return verified.count
+
+
+def _counts(workload: Workload, pod: pods.Pod) -> bool:
+    """Say whether a pod is one that serves: one that goes or that was evicted is not."""
+    return (
+        pods.matches(pod, workload.selector)
+        and not pods.is_terminating(pod)
+        and not pods.has_ended(pod)
+    )
 
 
 def _wrong_images(workload: Workload, pod: Mapping[str, Any]) -> list[str]:
     wrong: list[str] = []
     for container in pods.containers(pod):
-        if container.init:
+        if container.init or workload.container not in ("", container.name):
             continue
         if container.image != workload.image:
             wrong.append(container.image)

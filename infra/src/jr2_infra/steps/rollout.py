@@ -24,5 +24,6 @@ def wait_for_rollout(inputs: Mapping[str, str], around: Surroundings) -> None:
         workload_of(inputs),
         say=around.say,
         progress=around.progress,
+        check_lease=around.check_lease,
         kubectl=lambda workload: kubectl.RolloutStatus(around.kubectl, around.kubeconfig, workload),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jr2_infra.rollout import pods
 from jr2_infra.rollout.diagnosis import diagnose, resolved
 from jr2_infra.rollout.evidence import (
     Evidence,
@@ -106,15 +107,15 @@ def test_the_pod_of_before_is_said_to_serve(rollout: Rollout) -> None:
 
 
 def test_a_rollout_without_a_pod_names_selector_and_reason(rollout: Rollout) -> None:
-    notes = no_pod_notes(rollout.workload, matching=0, terminating=0, failure="FailedCreate: quota")
+    notes = no_pod_notes(rollout.workload, matching=0, terminating=0, refused="FailedCreate: quota")
     assert notes == (
         "no pod matches app=jr2-orchestrator — the ReplicaSet made none "
         "(check quota, node taints, and the selector)",
         "the ReplicaSet says FailedCreate: quota",
     )
-    beside_old = no_pod_notes(rollout.workload, matching=1, terminating=0, failure="")
+    beside_old = no_pod_notes(rollout.workload, matching=1, terminating=0, refused="")
     assert beside_old[0].startswith("the new revision made no pod — the ReplicaSet made none")
-    going = no_pod_notes(rollout.workload, matching=2, terminating=2, failure="")
+    going = no_pod_notes(rollout.workload, matching=2, terminating=2, refused="")
     assert going == ("every pod that matches app=jr2-orchestrator is terminating",)
 
 
@@ -158,9 +159,10 @@ def test_a_crash_shows_the_log_and_the_exit(rollout: Rollout) -> None:
             "(amd64)",
         ),
         (
-            waiting("CrashLoopBackOff"),
+            {"terminated": {"reason": "Error", "exitCode": 3}},
             {},
-            "diagnosis: jr2-orchestrator-5cd48ff77f-m7qhw starts and exits",
+            "diagnosis: jr2-orchestrator-5cd48ff77f-m7qhw starts and exits: its container "
+            "orchestrator ended with 3.",
             "kubectl -n my-instance logs jr2-orchestrator-5cd48ff77f-m7qhw -c orchestrator --previous",
         ),
         (
@@ -182,17 +184,36 @@ def test_a_crash_shows_the_log_and_the_exit(rollout: Rollout) -> None:
             "no key K",
         ),
         (
-            waiting("CreateContainerConfigError", "something else"),
+            waiting(
+                "CreateContainerConfigError", "container has runAsNonRoot and image runs as root"
+            ),
             {},
             "diagnosis: the container's configuration cannot be built",
-            "my-instance",
+            "the message of container orchestrator above says why",
+        ),
+        (
+            waiting("ContainerCreating"),
+            {
+                "failed_mount": 'MountVolume.SetUp failed for volume "held" : configmap "x" not found'
+            },
+            "diagnosis: the container's configuration cannot be built",
+            'its volume "held" needs ConfigMap "x", which is not in namespace my-instance',
+        ),
+        (
+            waiting("ContainerCreating"),
+            {
+                "failed_mount": 'MountVolume.SetUp failed for volume "v" : '
+                "references non-existent secret key: token"
+            },
+            "diagnosis: the container's configuration cannot be built",
+            'its volume "v" needs the key token of a Secret',
         ),
     ],
 )
 def test_the_known_causes_are_explained(
     rollout: Rollout, state: dict[str, Any], known: dict[str, Any], starts: str, holds: str
 ) -> None:
-    text = diagnose(of(rollout, rollout.pod(state=state), **known))
+    text = diagnose(of(rollout, rollout.pod(state=state, restarts=2), **known))
     assert text is not None
     assert text.startswith(starts)
     assert holds in text
@@ -214,3 +235,39 @@ def test_what_is_not_known_is_not_explained(rollout: Rollout) -> None:
 )
 def test_a_ref_resolves_as_a_node_resolves_it(ref: str, address: str) -> None:
     assert resolved(ref) == address
+
+
+def test_a_pod_that_was_evicted_says_why(rollout: Rollout) -> None:
+    pod = rollout.pod(phase="Failed")
+    pod["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
+    assert "    Evicted: The node was low on resource: memory.\n" in message(
+        of(rollout, pod), None, "x"
+    )
+
+
+def test_the_container_that_failed_speaks_for_the_pod_that_waits_for_it(rollout: Rollout) -> None:
+    pod = rollout.pod(state={"running": {}}, phase="Running")
+    pod["spec"]["containers"].append({"name": "worker", "image": IMAGE})
+    pod["status"]["containerStatuses"].append(
+        {"name": "worker", "restartCount": 2, "state": waiting("CrashLoopBackOff")}
+    )
+    found = pods.spokesman(pod)
+    assert found is not None
+    assert found.name == "worker"
+
+
+def test_only_the_container_that_cannot_run_is_of_another_platform(rollout: Rollout) -> None:
+    pod = rollout.pod(state=waiting("ContainerCreating"))
+    pod["spec"]["containers"].append({"name": "worker", "image": "other:1"})
+    pod["status"]["containerStatuses"].append(
+        {
+            "name": "worker",
+            "restartCount": 2,
+            "state": waiting("CrashLoopBackOff"),
+            "lastState": {"terminated": {"exitCode": 128, "message": "exec format error"}},
+        }
+    )
+    text = diagnose(of(rollout, pod))
+    assert text is not None
+    assert "carries an image built for another platform" in text
+    assert "the image is other:1" in text

@@ -30,8 +30,6 @@ from .watching import watch
 
 SHORTEST_PREFIX: Final = 4
 MOST_RESOLVED: Final = 10
-START_PATH: Final = "/workflows/{name}/runs"
-GATE_PATH: Final = "/runs/{run}/gates/{gate:path}/events"
 
 
 def instance_band(services: Services) -> APIRouter:
@@ -42,7 +40,7 @@ def instance_band(services: Services) -> APIRouter:
         return shown.dump(shown.status(run, services.registry.hash, gates=gates, is_stuck=is_stuck))
 
     @router.post(
-        START_PATH,
+        "/workflows/{name}/runs",
         response_model=RunStarted,
         **described(
             "instance",
@@ -174,7 +172,7 @@ def instance_band(services: Services) -> APIRouter:
         return await answer_once(services.store, once, act)
 
     @router.post(
-        GATE_PATH,
+        "/runs/{run}/gates/{gate:path}/events",
         response_model=Taken,
         **described(
             "instance",

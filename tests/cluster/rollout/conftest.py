@@ -1,0 +1,138 @@
+"""A namespace of the real cluster, and the wait of the Converge against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jr2.errors import StepFailed
+from jr2_cli import tools
+from jr2_cli.local_cluster import layout
+from jr2_infra import kube, kubectl
+from jr2_infra.api import Api
+from jr2_infra.rollout.wait import wait
+from jr2_infra.rollout.workload import Workload
+
+from ..conftest import CONTEXT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a wait ended.
+
+    Args:
+        said: the lines that it printed.
+        error: the whole text of its error; empty when it ended well.
+        seconds: how long it took.
+    """
+
+    said: tuple[str, ...]
+    error: str
+    seconds: float
+
+
+class Cluster:
+    """The real cluster, as the Converge reaches it and as a person does."""
+
+    def __init__(self, folder: Path) -> None:
+        context = kube.load_context(CONTEXT, os.environ)
+        self.kubeconfig = folder / "kubeconfig"
+        self.kubeconfig.write_text(context.kubeconfig_text())
+        self._kubectl = tools.require("kubectl")
+        self._context = context
+
+    @contextmanager
+    def api(self) -> Iterator[Api]:
+        """A client of the Converge."""
+        with self._context.http() as http:
+            yield Api(http)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl as a person does."""
+        done = subprocess.run(
+            [str(self._kubectl), "--kubeconfig", str(self.kubeconfig), *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def apply(self, *objects: Mapping[str, Any]) -> None:
+        """Apply objects."""
+        self.kubectl(
+            "apply",
+            "-f",
+            "-",
+            stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": objects}),
+        )
+
+    @contextmanager
+    def namespace(self, name: str, labels: Mapping[str, str] | None = None) -> Iterator[str]:
+        """A namespace that goes with the block."""
+        self.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "labels": dict(labels or {})},
+            }
+        )
+        try:
+            yield name
+        finally:
+            self.kubectl("delete", "namespace", name, "--wait=false")
+
+    def wait(self, workload: Workload) -> Outcome:
+        """Wait for a rollout as a `Rollout` step does."""
+        said: list[str] = []
+        error, started = "", time.monotonic()
+        with self.api() as api:
+            try:
+                wait(
+                    api,
+                    workload,
+                    say=said.append,
+                    progress=lambda _: None,
+                    kubectl=lambda one: kubectl.RolloutStatus(
+                        Path(self._kubectl), self.kubeconfig, one
+                    ),
+                    check_lease=lambda: None,
+                )
+            except StepFailed as failed:
+                error = failed.printed
+        return Outcome(said=tuple(said), error=error, seconds=time.monotonic() - started)
+
+    def name_image(self, image: str, name: str) -> None:
+        """Give an image of the node one more name, as a delivery does."""
+        self._ctr("images", "tag", "--force", image, name)
+
+    def forget_image(self, name: str) -> None:
+        """Take a name of an image from the node."""
+        self._ctr("images", "rm", name)
+
+    def _ctr(self, *arguments: str) -> None:
+        socket = layout.Layout().containerd_socket
+        done = subprocess.run(
+            [tools.require("ctr"), "--address", socket, "--namespace", "k8s.io", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.stderr}"
+
+
+@pytest.fixture(scope="session")
+def cluster(local_cluster: str, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    return Cluster(tmp_path_factory.mktemp("rollout"))
