@@ -29,6 +29,11 @@ def thief(pod: Pod) -> Pod:
     return pod
 
 
+def children(process: int) -> list[int]:
+    """The children of a process."""
+    return [int(i) for i in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
+
+
 def send(pod: Pod, run: str, event: dict[str, Any], gate: str = "waiting") -> httpx2.Response:
     answer = pod.client.post(f"/runs/{run}/gates/{gate}/events", json=event)
     assert answer.status_code == 200, answer.text
@@ -114,6 +119,10 @@ def test_a_worker_with_its_own_user_reads_nothing_of_the_orchestrator(pod: Pod) 
         )
     try:
         assert pod.publish(pod.assembly(sources)).status_code == 201, pod.log("worker")
+        parked = pod.start_run("thief")
+        [sibling] = children(worker.pid)
+        other = (WORKFLOWS / "thief.py").read_text() + "# other\n"
+        assert pod.publish(pod.assembly({"thief": other})).status_code == 201, pod.log("worker")
         state = pod.folder / "state"
         files = [
             str(state / names.STATE_DATABASE),
@@ -122,21 +131,25 @@ def test_a_worker_with_its_own_user_reads_nothing_of_the_orchestrator(pod: Pod) 
             f"/proc/{main.pid}/environ",
             f"/proc/{main.pid}/mem",
             f"/proc/{worker.pid}/environ",
+            f"/proc/{worker.pid}/mem",
+            f"/proc/{sibling}/environ",
+            f"/proc/{sibling}/mem",
             names.SERVICE_ACCOUNT_PATH + "/token",
         ]
         run = pod.start_run("thief")
         event = {"type": "pry", "files": files, "process": main.pid}
         send(pod, run, event)
         notes = pod.status(run)["context"]["notes"]
+        assert pod.status(parked)["status"] == "active"
+        assert sibling in children(worker.pid)
     finally:
         worker.terminate()
         worker.wait(timeout=20)
     assert notes.pop("environment").split() == sorted(ENVIRONMENT)
-    own = {f"read /proc/{worker.pid}/environ"}
     refused = {"PermissionError", "FileNotFoundError"}
     got = {what: outcome for what, outcome in notes.items() if outcome not in refused}
-    # The supervisor has the same user, and nothing to hide.
-    assert set(got) <= own, got
+    # The supervisor and the process of the other Assembly have the same user, and are hidden.
+    assert got == {}
 
 
 def test_two_assemblies_with_two_versions_of_one_package_run_side_by_side(pod: Pod) -> None:

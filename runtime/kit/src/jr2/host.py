@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 
 from pydantic import BaseModel, ValidationError
 
-from . import frames, host_wire, names, walk
+from . import frames, host_wire, names, own_process, walk
 from .accepted import problems
 from .built import BuiltMachine
 from .host_kept import Kept
@@ -74,6 +74,8 @@ def main(assembly: Path, fd: int) -> NoReturn:
         assembly: the Assembly's folder, with `assembly.json` at its root.
         fd: the connected stream socket; no child process inherits it.
     """
+    own_process.go_first()
+    own_process.hide()
     connection = socket.socket(fileno=fd)
     connection.set_inheritable(False)
     os.dup2(2, 1)

@@ -52,9 +52,6 @@ def limit(process: int, memory: int) -> None:
     for bound, most in bounds.items():
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(process, bound, (most, most))
-    # Of all in the container, the kernel takes this one first when memory is short.
-    with contextlib.suppress(OSError), open(f"/proc/{process}/oom_score_adj", "w") as score:
-        score.write("1000")
 
 
 def end_orphans(known: Container[int]) -> None:

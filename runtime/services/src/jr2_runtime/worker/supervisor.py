@@ -22,7 +22,7 @@ import struct
 from dataclasses import dataclass
 from typing import Any
 
-from jr2 import frames
+from jr2 import frames, own_process
 from jr2.host import launch_argv
 
 from . import spawn
@@ -99,6 +99,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         if self._is_program:
             spawn.adopt_orphans()
+            own_process.hide()
         listener = listen(self._settings.socket, self._settings.socket_group)
         loop.add_signal_handler(signal.SIGTERM, self.stop)
         loop.add_signal_handler(signal.SIGINT, self.stop)
