@@ -26,6 +26,7 @@ from .facts import instance as facts
 from .facts import kit
 from .facts.instance import InstanceFacts, ReadInstance
 from .report import Reporter
+from .secrets import rules as secret_rules
 from .typecheck import typecheck
 
 
@@ -119,6 +120,12 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
     wrong = charts.refusals(opened.root, _drawings(opened.read))
     if wrong:
         raise facts.problems_error([Problem(prefix="refusing: ", message=one) for one in wrong])
+    parts = [workflow.parts for workflow in opened.read.workflows]
+    for warning in secret_rules.warnings(opened.config, parts):
+        reporter.warning(f"warning: {warning}", code="config")
+    insecure = secret_rules.refusal(opened.config, parts, opened.root)
+    if insecure is not None:
+        raise insecure
     refusal = unreleased(opened)
     if refusal is not None:
         raise Refusal(refusal)

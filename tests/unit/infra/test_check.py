@@ -155,3 +155,31 @@ def test_a_version_between_releases_needs_its_images(
         "(ADR-0044)"
     )
     assert check.unreleased(between) == (text if refused else None)
+
+
+def test_secrets_are_judged_without_their_values(make_instance: MakeInstance, said: Said) -> None:
+    """`jr2 check` runs without credentials, so a value that is not set is no fault of it."""
+    config = (
+        "import os\nfrom jr2 import Config, Harness, EnvVar, Secret\n"
+        "config = Config(secrets=[Secret('A_KEY', value=os.environ.get('A_KEY'), "
+        "hosts=['a.example'{}])], harness=Harness(env=[EnvVar('AWS_PROFILE', value='x')]))\n"
+    )
+    root = make_instance(
+        {
+            "pyproject.toml": PROJECT,
+            "jr2_config.py": config.format(", 'http://b.example'"),
+            "workflows/one.py": WORKFLOW,
+        }
+    )
+    put_checker(root)
+
+    with pytest.raises(Jr2Error) as raised:
+        check.check(root, said)
+
+    assert raised.value.printed == (
+        f'error: {root}/jr2_config.py at secrets[0].hosts[1]: "http://b.example" is no https URL, '
+        "and a secret is sent over https alone (ADR-0059)"
+    )
+    assert said.lines[-1].startswith("warning: harness.env[0]: AWS_PROFILE signs requests")
+    (root / "jr2_config.py").write_text(config.format(""))
+    check.check(root, said)
