@@ -115,8 +115,8 @@ def test_a_port_of_the_node_is_taken_away_and_the_wanted_port_stays() -> None:
     more = nothing_more(wanted, changed)
 
     assert [item.what for item in more] == [
-        f'port 99/TCP of container "{container["name"]}"',
         f'hostPort of port {number}/TCP of container "{container["name"]}"',
+        f'port 99/TCP of container "{container["name"]}"',
     ]
     assert {item.by for item in more} == {"evil-tool"}
     root = "/spec/template/spec/containers/0/ports"
