@@ -15,14 +15,19 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
+from . import prompts
+
 if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
+
     from rich.status import Status
 
     from jr2.errors import Jr2Error
 
 
 class Output:
-    """The one voice of a command; it is a `jr2_infra.report.Reporter`.
+    """The one voice of a command: a `jr2_infra.report.Reporter`, and a `Prompter`.
 
     Args:
         stdout: where results go, and events when they are streamed.
@@ -119,6 +124,31 @@ class Output:
         self._stderr.write(f"{question} [y/N] ")
         self._stderr.flush()
         return self._stdin.readline().strip().lower() in ("y", "yes")
+
+    def choose(self, question: str, options: Sequence[str]) -> int | None:
+        """Show a menu on the terminal and return which option was picked; `None` for none.
+
+        With no terminal nothing is asked, a line says so, and the answer is `None`.
+        """
+        self._clear()
+        if not (self._stdin.isatty() and self._stderr.isatty()):
+            self.line(
+                f"{question} — not a tty; pass --yes to take the recommended option "
+                "non-interactively",
+                code="not-a-tty",
+            )
+            return None
+        return prompts.choose(self._stdin, self._stderr, question, options)
+
+    def ask(self, question: str) -> str:
+        """Return the line that is typed after a question; empty at the end of the input."""
+        self._clear()
+        return prompts.ask(self._stdin, self._stderr, question)
+
+    def ask_hidden(self, question: str, end: re.Pattern[str]) -> str:
+        """Return the lines up to one that matches `end`; the terminal shows none of them."""
+        self._clear()
+        return prompts.ask_hidden(self._stdin, self._stderr, question, end)
 
     def close(self) -> None:
         """Take a progress line away; nothing is written after it."""

@@ -25,6 +25,7 @@ from . import agents_block, charts, machine_rules
 from .facts import instance as facts
 from .facts import kit
 from .facts.instance import InstanceFacts, ReadInstance
+from .git import rules as git_rules
 from .report import Reporter
 from .secrets import rules as secret_rules
 from .typecheck import typecheck
@@ -211,4 +212,5 @@ def config_warnings(config: Config) -> list[str]:
     """Return what is legal in the config and still not what was meant."""
     size = config.sandbox.resources
     said = quantity.part_of_a_byte(size.memory) if size is not None and size.memory else None
-    return [] if said is None else [f"sandbox.resources.memory {said}"]
+    sizes = [] if said is None else [f"sandbox.resources.memory {said}"]
+    return [*sizes, *git_rules.warnings(config.git.credentials)]

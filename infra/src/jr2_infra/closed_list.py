@@ -10,6 +10,7 @@ Source: design §5.2 (The cluster is the state), spec/converge.md §5.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -98,7 +99,15 @@ INSTANCE_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (NETWORK_POLICY, names.INSTANCE_HARNESS_INGRESS),
     (NETWORK_POLICY, names.ORCHESTRATOR_INGRESS),
 )
-"""Everything that the Converge can make in the namespace of an Instance."""
+"""Everything with a fixed name that the Converge can make in the namespace of an Instance."""
+
+INSTANCE_PATTERNS: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
+    (SECRET, re.compile(re.escape(names.GIT_SECRET_PREFIX) + "[0-9a-f]{8}")),
+)
+"""The names that follow from the config: the Secret of a token for git."""
+
+OPTIONAL_OBJECTS: Final[frozenset[tuple[Kind, str]]] = frozenset()
+"""Objects with a fixed name that an Instance has only while its config or its Machines want them."""
 
 SYSTEM_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (SERVICE_ACCOUNT, names.OPERATOR),
@@ -128,6 +137,34 @@ def system_kinds() -> tuple[Kind, ...]:
     return tuple(dict.fromkeys(kind for kind, _ in SYSTEM_OBJECTS))
 
 
+def is_instance_object(kind: Kind, name: str) -> bool:
+    """Say whether the Converge can make an object of this name in the namespace of an Instance."""
+    return (kind, name) in INSTANCE_OBJECTS or _follows(kind, name)
+
+
+def is_system_object(kind: Kind, name: str) -> bool:
+    """Say whether the Converge can make an object of this name in `jr2-system`."""
+    return (kind, name) in SYSTEM_OBJECTS
+
+
+def comes_and_goes(key: ObjectKey) -> bool:
+    """Say whether an Instance has an object only while its config or its Machines want it.
+
+    Nothing tells one that is new from one that somebody removed.
+    """
+    kind = _instance_kind(key)
+    return kind is not None and ((kind, key.name) in OPTIONAL_OBJECTS or _follows(kind, key.name))
+
+
+def _follows(kind: Kind, name: str) -> bool:
+    return any(kind == own and pattern.fullmatch(name) for own, pattern in INSTANCE_PATTERNS)
+
+
+def _instance_kind(key: ObjectKey) -> Kind | None:
+    named = (key.api_version, key.kind)
+    return next((one for one in instance_kinds() if (one.api_version, one.kind) == named), None)
+
+
 def kind_of(name: str) -> Kind:
     """Return the kind of the list that objects name so, such as `Deployment`."""
     listed = (kind for kind, _ in (*INSTANCE_OBJECTS, *SYSTEM_OBJECTS, *CLUSTER_OBJECTS))
@@ -143,14 +180,14 @@ def governed(live: LiveObjects, *, namespace: str, declared: Collection[ObjectKe
         declared: the objects of the program. A shared object that it leaves out is left alone, and
             so are namespaces and claims, which a converge never deletes.
     """
-    of_instance = {(kind.api_version, kind.kind, name) for kind, name in INSTANCE_OBJECTS}
     return {
         key: obj
         for key, obj in live.items()
         if key in declared
         or (
             key.namespace == namespace
-            and (key.api_version, key.kind, key.name) in of_instance
             and key.kind != CLAIM.kind
+            and (kind := _instance_kind(key)) is not None
+            and is_instance_object(kind, key.name)
         )
     }

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from . import check, kube
-from .report import Reporter
+from .report import Prompter, Reporter
 from .rules import Place
 from .tooling import FindTooling
 
@@ -64,6 +64,7 @@ def up(
     options: UpOptions,
     find_tooling: FindTooling,
     reporter: Reporter,
+    prompter: Prompter,
     *,
     before_config: Callable[[], None],
 ) -> None:
@@ -73,6 +74,7 @@ def up(
         options: what was asked for.
         find_tooling: says where the programs are; asked once, before the first write.
         reporter: where the lines go.
+        prompter: asks where an ssh key comes from.
         before_config: fills the environment that the config reads, and says so.
 
     Raises:
@@ -100,15 +102,18 @@ def up(
     loading.join()
     from . import session
 
-    session.converge(
+    after = session.converge(
         place,
         instance,
         yes=options.yes,
         force=options.force,
         find_tooling=find_tooling,
         reporter=reporter,
+        prompter=prompter,
     )
     reporter.line(CONVERGED, code="converged")
+    for line in after:
+        reporter.line(line, code="git-ssh")
 
 
 def _load_session() -> None:

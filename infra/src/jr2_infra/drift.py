@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from jr2 import names
 
-from .closed_list import DEPLOYMENT
+from .closed_list import DEPLOYMENT, comes_and_goes
 from .derived.live import LiveObjects, ObjectKey
 from .derived.more import More
 from .derived.proof import Difference
@@ -39,6 +39,8 @@ def drift_lines(
         key = difference.key
         assert key is not None, "only an object drifts"
         if difference.operation == "create":
+            if comes_and_goes(key):
+                continue
             lines.append(f"drift: {_named(key)} is gone — made again{_renewed(key)}")
         else:
             lines += [

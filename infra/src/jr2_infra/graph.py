@@ -17,6 +17,7 @@ from jr2 import names
 from . import closed_list
 from .facts.cluster import ClusterFacts
 from .facts.images import ImageFacts
+from .git.wants import TOKENS
 from .objects import Objects, OperatorChoice, Wants, held
 from .resources import Component, DynamicResource, KubernetesResource
 from .rollout import verify
@@ -72,6 +73,8 @@ class Graph:
             found.append(self._preflight(gate))
             gate = (PREFLIGHT,)
         own = add([objects.own_namespace], ())
+        # Soon after the gate: of a key that a person was told of, little can be lost.
+        keys = add(objects.deploy_keys, (*gate, *own))
         classes = add(objects.classes, gate)
         ready = (*gate, *classes)
         if self._shared.operator:
@@ -81,7 +84,7 @@ class Graph:
             rollout = self._rollout(operator_workload(self._wants, self._images), pods)
             found.append(rollout)
             ready = (rollout.name,)
-        rest = add(objects.instance_base, (*ready, *own))
+        rest = add(objects.instance_base, (*ready, *own, *keys))
         pods = add(objects.instance_pods, (*ready, *own, *rest))
         rollout = self._rollout(orchestrator_workload(self._wants, self._images), pods)
         found += [rollout, self._publish((rollout.name, *rest))]
@@ -89,6 +92,7 @@ class Graph:
 
     def _components(self, resources: Sequence[Resource]) -> tuple[Component, ...]:
         announce = {
+            TOKENS: self._wants.git.lines,
             "operator": self._shared.announce,
             "orchestrator": (f"orchestrator: applying (image {self._wants.refs.orchestrator})",),
         }

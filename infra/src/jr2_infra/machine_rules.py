@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from jr2 import repo_identity
 from jr2.config import GitCredential
-from jr2.walk import Problem, WalkedSandbox
+from jr2.walk import Problem
 
 from .facts.instance import WorkflowFacts
+from .git import rules
 
 
 def problems(
@@ -32,16 +32,10 @@ def problems(
         credentials: the config's `git.credentials`.
         environ: the variables that `.env` has filled.
     """
-    pushes = [
-        Problem(prefix="error: ", message=text, rule="push")
-        for workflow in workflows
-        for sandbox in workflow.parts.sandboxes
-        for text in _pushes(workflow.name, sandbox, credentials, environ)
-    ]
     images = dict.fromkeys(
         image for workflow in workflows for image in workflow.parts.images if _is_folder(image)
     )
-    return pushes + [
+    return rules.problems(workflows, credentials, environ) + [
         Problem(prefix="error: ", message=text, rule="image")
         for image in images
         if (text := _unreadable(image)) is not None
@@ -51,30 +45,6 @@ def problems(
 def folder_of(image: str) -> Path:
     """Return the folder of a Sandbox Image that is a `file:` URL."""
     return Path(unquote(urlsplit(image).path))
-
-
-def _pushes(
-    workflow: str,
-    sandbox: WalkedSandbox,
-    credentials: Sequence[GitCredential],
-    environ: Mapping[str, str],
-) -> list[str]:
-    """Return what is wrong with pushes over https: their token is a variable that must be set."""
-    route = "".join(f' → "{state}"' for state in sandbox.route)
-    found: list[str] = []
-    for push in sandbox.pushes:
-        repo = repo_identity.identify(push.url)
-        entry = repo_identity.entry_for(repo.identity, credentials)
-        if entry is None or repo.way not in ("https", "http"):
-            continue
-        token = entry.token if entry.push is None else entry.push.token
-        if token is not None and not environ.get(token):
-            found.append(
-                f'Workspace of workflow "{workflow}"{route}: the push of Repo Slot "{push.slot}" '
-                f'({repo_identity.shown(push.url)}): git.credentials entry "{entry.match}" cannot '
-                f"push — its token's variable {token} is not set — set it in .env (ADR-0051)"
-            )
-    return found
 
 
 def _is_folder(image: str) -> bool:

@@ -8,7 +8,7 @@ Source: spec/converge.md §5 and §6.2, design §5.3.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jr2 import names
@@ -18,6 +18,7 @@ from . import closed_list, immutable, versions
 from .components import base, images, namespace, network, operator, orchestrator, secrets
 from .components.secrets import InstanceValues
 from .derived.live import LiveObject, LiveObjects, ObjectKey
+from .git import GitWants
 from .resources import KubernetesResource
 from .rules import KitRefs, Place
 
@@ -41,6 +42,7 @@ class Wants:
         crds: the definitions of jr2's custom resources.
         operator_rules: what the operator may do.
         allow_from: who may connect to the Orchestrator besides its own pods.
+        git: tokens and ssh keys for its repositories.
     """
 
     place: Place
@@ -57,6 +59,7 @@ class Wants:
     crds: tuple[Mapping[str, Any], ...] = ()
     operator_rules: tuple[Mapping[str, Any], ...] = ()
     allow_from: tuple[AllowFrom, ...] = ()
+    git: GitWants = field(default_factory=GitWants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +120,7 @@ class Objects:
     """The wanted objects of one converge, by part, without their dependencies."""
 
     own_namespace: KubernetesResource
+    deploy_keys: tuple[KubernetesResource, ...]
     classes: tuple[KubernetesResource, ...]
     operator_base: tuple[KubernetesResource, ...]
     operator_pods: tuple[KubernetesResource, ...]
@@ -129,6 +133,7 @@ class Objects:
         """Return every object in the order of the program."""
         return (
             self.own_namespace,
+            *self.deploy_keys,
             *self.classes,
             *self.operator_base,
             *self.operator_pods,
@@ -189,8 +194,10 @@ class Objects:
                     priority_class=control,
                 )
             ]
+        tokens, deploy_keys = wants.git.resources(instance, ns)
         return Objects(
             own_namespace=base.resource("namespace", namespace.namespace(instance, ns)),
+            deploy_keys=deploy_keys,
             classes=tuple(base.resource("priority-classes", obj, retain=True) for obj in classes),
             operator_base=tuple(
                 base.resource("operator", obj, retain=True) for obj in operator_base
@@ -201,6 +208,7 @@ class Objects:
             instance_base=(
                 base.resource("secrets", secrets.instance_secret(instance, ns, values)),
                 base.resource("secrets", secrets.orchestrator_secret(instance, ns, values)),
+                *tokens,
                 *(
                     base.resource("maps", obj)
                     for obj in images.maps(

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from . import closed_list, drift, immutable
+from .closed_list import Kind
 from .components import images
 from .components.secrets import InstanceValues
 from .derived import (
@@ -34,6 +35,7 @@ from .derived import (
 )
 from .facts.cluster import ClusterFacts
 from .facts.images import ImageFacts
+from .git import MissingKey
 from .graph import Graph, Resource
 from .objects import Objects, Wants, operator_choice
 from .resources import Component, DynamicResource, KubernetesResource, Program
@@ -53,6 +55,9 @@ class ConvergePlan:
         live: the live objects that it may compare, heal or delete.
         surplus: those of them that the program no longer holds.
         lines: what is said about parts that are left out.
+        warnings: what will fail later, each as a whole line.
+        missing_keys: the Secrets with ssh keys that do not exist and that this run was given none
+            for.
         drift: what others changed, one line each.
         drifted: the resources whose objects others changed or removed, or that are made anew.
         differences: what the engine would change; empty proves the cluster.
@@ -65,6 +70,8 @@ class ConvergePlan:
     live: LiveObjects = field(repr=False)
     surplus: tuple[LiveObject, ...] = field(repr=False)
     lines: tuple[str, ...]
+    warnings: tuple[str, ...]
+    missing_keys: tuple[MissingKey, ...]
     drift: tuple[str, ...]
     drifted: tuple[str, ...]
     differences: tuple[Difference, ...]
@@ -76,6 +83,15 @@ class ConvergePlan:
     def is_proved(self) -> bool:
         """The cluster is as the program wants it."""
         return not self.differences
+
+    def makes(self, kind: Kind, name: str) -> bool:
+        """Say whether an object of this name is made by this converge."""
+        return any(
+            item.operation == "create"
+            and item.key is not None
+            and (item.key.kind, item.key.name) == (kind.kind, name)
+            for item in self.differences
+        )
 
     def standing_lines(self) -> tuple[str, ...]:
         """Return the lines of a converge that changes nothing, in the order of the program."""
@@ -113,6 +129,7 @@ def make_plan(
         Refusal: the claim of the Orchestrator cannot be what it must be.
     """
     shared = operator_choice(wants, cluster.live)
+    wants = replace(wants, git=wants.git.still(cluster.secrets))
     objects = Objects.build(wants, cluster.live, minted, shared)
     declared = [key_of(resource.object) for resource in objects.all()]
     governed = closed_list.governed(
@@ -146,6 +163,8 @@ def make_plan(
         live=live,
         surplus=surplus,
         lines=shared.lines,
+        warnings=wants.git.warnings(cluster.secrets, namespace=wants.place.namespace),
+        missing_keys=wants.git.missing(cluster.secrets),
         drift=(*said, *_recreation_lines(recreated)),
         drifted=(
             *(

@@ -9,6 +9,7 @@ Source: design §5.7.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 _LEADING_WORD: Final = re.compile(r"([a-z]+(?: [a-z]+)*): ")
@@ -38,3 +39,24 @@ class Reporter(Protocol):
 
     def confirm(self, question: str) -> bool:
         """Ask a yes/no question; with no terminal print the `not a tty` line and answer no."""
+
+
+class Prompter(Protocol):
+    """What the command gives to a step that has more to ask than yes or no."""
+
+    def choose(self, question: str, options: Sequence[str]) -> int | None:
+        """Show a menu and return which option was picked, or `None`.
+
+        With no terminal a line says so, nothing is asked, and the answer is `None`.
+        """
+
+    def ask(self, question: str) -> str:
+        """Return the line that a person types after a question."""
+
+    def ask_hidden(self, question: str, end: re.Pattern[str]) -> str:
+        """Return the lines that a person types or pastes, shown to nobody.
+
+        Args:
+            question: what is asked, on a line of its own.
+            end: matches the last line.
+        """

@@ -11,23 +11,25 @@ Source: seed 000 (What jr2 up does, steps 5–14), design §5.1 and §5.2, spec/
 
 from __future__ import annotations
 
+import contextlib
+import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import httpx2
 
 from jr2 import names, rbac
-from jr2.errors import Aborted, StepFailed
+from jr2.errors import Aborted, Jr2Error, StepFailed
 
-from . import assembly, crds, kube, rules
+from . import assembly, crds, git, kube, rules
 from . import converge as converge_state
 from .api import Api, ApiError
-from .closed_list import NAMESPACE
+from .closed_list import NAMESPACE, SECRET
 from .components import images, secrets
 from .components.namespace import namespace as namespace_object
 from .engine import run_file
@@ -45,7 +47,7 @@ from .images.delivery.registry import Pushed
 from .leases import Leases, held_leases
 from .objects import Wants
 from .plan import ConvergePlan, make_plan
-from .report import Reporter, line_code
+from .report import Prompter, Reporter, line_code
 from .rules import KitRefs, Ownership, Place
 from .steps import surroundings
 from .tooling import FindPrograms, FindTooling, Programs, Tooling
@@ -61,8 +63,9 @@ def converge(
     force: bool,
     find_tooling: FindTooling,
     reporter: Reporter,
-) -> None:
-    """Do steps 4 to 14.
+    prompter: Prompter,
+) -> tuple[str, ...]:
+    """Do steps 4 to 14, and return what is still to be said after `converged`.
 
     Args:
         place: where.
@@ -71,6 +74,7 @@ def converge(
         force: build each image again.
         find_tooling: says where the programs are; asked before the first write.
         reporter: where the lines go.
+        prompter: asks where an ssh key comes from.
 
     Raises:
         Jr2Error: the refusal or the error, as it is printed.
@@ -88,7 +92,7 @@ def converge(
             find_tooling=find_tooling,
             reporter=reporter,
         )
-        session.run(staged)
+        return session.run(staged, prompter)
 
 
 def reach(place: Place) -> kube.KubeContext:
@@ -185,29 +189,74 @@ class Session:
         self._minted = secrets.mint_values()
         self._tooling: Programs
 
-    def run(self, staged: assembly.StagedAssembly) -> None:
-        """Converge.
+    def run(self, staged: assembly.StagedAssembly, prompter: Prompter) -> tuple[str, ...]:
+        """Converge, and return what is still to be said after `converged`.
 
         Args:
             staged: the Assembly of the Instance.
+            prompter: asks where an ssh key comes from.
 
         Raises:
             Jr2Error: the refusal or the error, as it is printed.
         """
-        seen = self.look(staged)
+        seen = self._with_keys(self.look(staged), prompter)
         plan = seen.plan
-        self._say(plan.lines)
         if plan.is_proved:
             self._say(plan.standing_lines())
-            return
+            return ()
         with held_leases(self._http, self._reporter) as leases:
             own = leases.hold(self._place.namespace)
             plan = plan_under(leases, plan, lambda: self.look_again(seen))
             self._say(plan.drift)
             if plan.is_proved:
                 self._say(plan.standing_lines())
-                return
-            self._engine(plan, leases, own.stamp.header(), seen.staged)
+                return ()
+            try:
+                self._engine(plan, leases, own.stamp.header(), seen.staged)
+            except Jr2Error:
+                self._say_lost(seen.wants.git.keys)
+                raise
+        return tuple(
+            line
+            for key in seen.wants.git.keys
+            if key.generated and plan.makes(SECRET, key.secret)
+            for line in git.reminder(key)
+        )
+
+    def say(self, plan: ConvergePlan) -> None:
+        """Say what is left out, and warn."""
+        self._say(plan.lines)
+        for text in plan.warnings:
+            self._reporter.warning(text, code="git")
+
+    def _with_keys(self, seen: Seen, prompter: Prompter) -> Seen:
+        """Step 12: ask for the ssh keys that are missing, before the Lease is held.
+
+        A person may take their time, and no other converge waits for it.
+        """
+        self.say(seen.plan)
+        if not seen.plan.missing_keys:
+            return seen
+        keys = git.choose_keys(
+            seen.plan.missing_keys,
+            namespace=self._place.namespace,
+            yes=self._yes,
+            home=Path.home(),
+            prompter=prompter,
+            reporter=self._reporter,
+        )
+        wants = replace(seen.wants, git=replace(seen.wants.git, keys=keys))
+        seen = replace(seen, wants=wants)
+        return replace(seen, plan=self.look_again(seen))
+
+    def _say_lost(self, keys: Sequence[git.DeployKey]) -> None:
+        """Warn of fresh keys whose Secret was not made: somebody may have registered one."""
+        for key in keys:
+            if not key.generated:
+                continue
+            with contextlib.suppress(ApiError, httpx2.HTTPError):
+                if self._api.get(SECRET.path(self._place.namespace, key.secret)) is None:
+                    self._reporter.warning(git.lost(key), code="git-ssh")
 
     def look(self, staged: assembly.StagedAssembly) -> Seen:
         """Do steps 5 to 8, read the cluster, and plan.
@@ -230,7 +279,7 @@ class Session:
             # Without a namespace there is no place for the probe, and a preview makes none.
             probed = self._writes or contact.namespace is not None
             probe = pool.submit(self._keeps_pod_resources) if probed else None
-            reading = pool.submit(cluster_facts.read_cluster, self._api, self._place.namespace)
+            reading = pool.submit(self._read_cluster)
             if probe is not None:
                 self._pod_resources(contact, probe)
             refs = naming.result()
@@ -252,8 +301,15 @@ class Session:
         Raises:
             Jr2Error: the refusal or the error, as it is printed.
         """
-        facts = cluster_facts.read_cluster(self._api, self._place.namespace)
+        facts = self._read_cluster()
         return self._plan(seen.wants, facts, seen.contact, self._node_images(seen.refs))
+
+    def _read_cluster(self) -> cluster_facts.ClusterFacts:
+        return cluster_facts.read_cluster(self._api, self._place.namespace, self._named_secrets())
+
+    def _named_secrets(self) -> frozenset[str]:
+        """Return the Secrets that the config names and somebody else keeps."""
+        return git.named_secrets(self._instance.config.git.credentials)
 
     def _first_contact(self, contact: Contact) -> None:
         """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
@@ -377,6 +433,7 @@ class Session:
             crds=tuple(crds.load()),
             operator_rules=tuple(rule.as_object() for rule in rbac.OPERATOR_RULES),
             allow_from=tuple(config.network.allow_from),
+            git=git.git_wants(self._instance, os.environ),
         )
 
     def _plan(

@@ -60,5 +60,5 @@ def up(
         force=force,
         skip_provider_preflight=skip_provider_preflight,
     )
-    converge.up(options, find_tooling, out, before_config=lambda: env_file.load(root, out))
+    converge.up(options, find_tooling, out, out, before_config=lambda: env_file.load(root, out))
     return 0

@@ -2,16 +2,17 @@
 
 A fact reads and never writes. The first contact reads only what the rules of steps 5 and 6 judge;
 the rest is read once the namespace is known to be ours, one LIST for each kind and all at once.
-Of the Secrets of the namespace only those of the closed list are kept.
+Of the Secrets of the namespace only those of the closed list are kept, and those that the config
+names.
 
 Source: design §5.1 and §5.2 (Prove first), spec/converge.md §4 steps 5–8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import httpx2
@@ -23,7 +24,7 @@ from jr2.wire import Health
 
 from .. import closed_list, kube
 from ..api import Api, ApiError
-from ..closed_list import NAMESPACE, NODE, POD
+from ..closed_list import NAMESPACE, NODE, POD, SECRET
 from ..components import base
 from ..derived.live import LiveObject, LiveObjects, live_objects
 
@@ -57,12 +58,15 @@ class ClusterFacts:
         pods: the pods of the Instance's namespace.
         system_pods: the pods of `jr2-system`.
         health: what the Orchestrator says about itself; `None` when it does not answer.
+        secrets: by name, the Secrets of the Instance's namespace that the config names and somebody
+            else made; with their data.
     """
 
     live: LiveObjects
     pods: tuple[LiveObject, ...]
     system_pods: tuple[LiveObject, ...]
     health: Health | None
+    secrets: Mapping[str, LiveObject] = field(default_factory=dict, repr=False)
 
 
 def read_contact(api: Api, context: str, namespace: str, *, with_nodes: bool) -> Contact:
@@ -96,8 +100,13 @@ def read_contact(api: Api, context: str, namespace: str, *, with_nodes: bool) ->
     )
 
 
-def read_cluster(api: Api, namespace: str) -> ClusterFacts:
+def read_cluster(api: Api, namespace: str, named: Collection[str] = ()) -> ClusterFacts:
     """Read every object that a converge may compare, and the pods that prove it.
+
+    Args:
+        api: the API server.
+        namespace: the Instance's namespace.
+        named: the names of the Secrets that the config names.
 
     Raises:
         StepFailed: the API server refuses a read, or the connection broke.
@@ -108,12 +117,11 @@ def read_cluster(api: Api, namespace: str) -> ClusterFacts:
         lambda: _health(api, namespace),
         lambda: _one(api, closed_list.NAMESPACE, namespace),
     ]
-    wanted = {(kind.kind, name) for kind, name in closed_list.INSTANCE_OBJECTS}
     for kind in closed_list.instance_kinds():
-        reads.append(_lister(api, kind, namespace, wanted))
-    shared = {(kind.kind, name) for kind, name in closed_list.SYSTEM_OBJECTS}
+        also = named if kind == SECRET else ()
+        reads.append(_lister(api, kind, namespace, closed_list.is_instance_object, also))
     for kind in closed_list.system_kinds():
-        reads.append(_lister(api, kind, names.SYSTEM_NAMESPACE, shared))
+        reads.append(_lister(api, kind, names.SYSTEM_NAMESPACE, closed_list.is_system_object))
     for kind, name in closed_list.CLUSTER_OBJECTS:
         reads.append(_getter(api, kind, name))
     try:
@@ -122,8 +130,16 @@ def read_cluster(api: Api, namespace: str) -> ClusterFacts:
         raise StepFailed(f"cannot read the cluster: {error.message}") from error
     except httpx2.HTTPError as error:
         raise StepFailed(f"the API server stopped answering ({_words(error)})") from error
+    live = live_objects(obj for objects in found for obj in objects)
+    foreign = {
+        key
+        for key in live
+        if (key.kind, key.namespace) == (SECRET.kind, namespace)
+        and not closed_list.is_instance_object(SECRET, key.name)
+    }
     return ClusterFacts(
-        live=live_objects(obj for objects in found for obj in objects),
+        live={key: obj for key, obj in live.items() if key not in foreign},
+        secrets={key.name: live[key] for key in foreign},
         pods=tuple(pods),
         system_pods=tuple(system_pods),
         health=health,
@@ -160,13 +176,17 @@ def _at_once(*reads: Callable[[], Any]) -> list[Any]:
 
 
 def _lister(
-    api: Api, kind: closed_list.Kind, namespace: str, wanted: set[tuple[str, str]]
+    api: Api,
+    kind: closed_list.Kind,
+    namespace: str,
+    is_wanted: Callable[[closed_list.Kind, str], bool],
+    also: Collection[str] = (),
 ) -> Callable[[], list[dict[str, Any]]]:
     def read() -> list[dict[str, Any]]:
         return [
             obj
             for obj in api.objects(kind, namespace)
-            if (kind.kind, obj["metadata"]["name"]) in wanted
+            if is_wanted(kind, name := obj["metadata"]["name"]) or name in also
         ]
 
     return read

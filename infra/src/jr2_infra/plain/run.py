@@ -29,6 +29,7 @@ from jr2.errors import Jr2Error
 from .. import assembly, check, kube, private, process_table
 from ..engine import folder, run_file
 from ..facts import instance as instance_facts
+from ..git import unanswered
 from ..graph import PUBLISH
 from ..leases import Leases, held_leases
 from ..program import KubernetesProvider, declare
@@ -125,6 +126,9 @@ def _plan(
         writes=applies,
     )
     seen = session.look(staged)
+    if seen.plan.missing_keys:
+        # Pulumi has no menu, and a key that it made would stand in its state.
+        raise unanswered(seen.plan.missing_keys[0], place.namespace)
     plan, nonce = seen.plan, steps.PREVIEW
     if applies:
         leases = run.leases = held.enter_context(held_leases(http, reporter))
@@ -147,8 +151,7 @@ def _plan(
         told = session.run_settings(plan, leases, own.stamp.header(), seen.staged, archive)
         told[SETTING_OBJECTS] = str(objects)
         _write_run(own_folder, context, told, session.kubectl)
-    for text in plan.lines:
-        reporter.line(text)
+    session.say(plan)
     for text in plan.drift:
         reporter.warning(text)
     provider = KubernetesProvider(context=place.context, cluster=seen.contact.cluster_uid)

@@ -144,6 +144,7 @@ class World:
         self.pods: tuple[Any, ...] = ()
         self.system_pods: tuple[Any, ...] = ()
         self.health: Health | None = None
+        self.secrets: dict[str, Any] = {}
         self.images: tuple[ImageFacts, ...] = tuple(
             ImageFacts(ref=ref, held=None, archived=DIGEST, config=CONFIG)
             for ref in (self.refs.orchestrator, self.refs.operator)
@@ -173,6 +174,7 @@ class World:
             pods=self.pods,
             system_pods=self.system_pods,
             health=self.health,
+            secrets=self.secrets,
         )
 
     def plan(self, minted: InstanceValues = MINTED) -> ConvergePlan:

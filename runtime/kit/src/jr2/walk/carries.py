@@ -89,7 +89,7 @@ def _sandboxes(machine: Machine, resources: Size | None) -> Iterator[WalkedSandb
 
 
 def _pushes(visit: Visit) -> Iterator[WalkedPush]:
-    """Yield the bound Repo Slots that Effects in a Workspace push."""
+    """Yield the Repo Slots that Effects in a Workspace push."""
     own = visit.machine.sandbox
     if own is None or is_open(own.repos):
         return
@@ -101,9 +101,9 @@ def _pushes(visit: Visit) -> Iterator[WalkedPush]:
         if isinstance(effect, Push)
     )
     for slot in slots:
-        binding = bound(own.repos[slot]) if slot in own.repos else None
-        if binding is not None:
-            yield WalkedPush(slot=slot, url=binding.url)
+        if slot in own.repos and not is_open(own.repos[slot]):
+            binding = bound(own.repos[slot])
+            yield WalkedPush(slot=slot, url=None if binding is None else binding.url)
 
 
 def _route(machine: Machine, path: Sequence[str]) -> list[str]:

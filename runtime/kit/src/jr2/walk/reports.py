@@ -59,15 +59,15 @@ class WalkedRepo(Shape):
 
 
 class WalkedPush(Shape):
-    """A bound Repo Slot that an Effect pushes.
+    """A Repo Slot that an Effect pushes.
 
     Args:
         slot: the Repo Slot.
-        url: the url that it is bound to.
+        url: the url that it is bound to; `None` when it comes with each run.
     """
 
     slot: str
-    url: str
+    url: str | None
 
 
 class WalkedSandbox(Shape):
@@ -81,7 +81,7 @@ class WalkedSandbox(Shape):
         effector: it has an Effector.
         memory: of its Size, as it was written.
         cpu: of its Size, as it was written.
-        pushes: what is pushed from it, as far as it is bound.
+        pushes: what is pushed from it.
     """
 
     path: list[str]
