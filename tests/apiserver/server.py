@@ -31,6 +31,7 @@ LIGHT_CONTROLLERS: Final = (
     "namespace-controller",
     "serviceaccount-controller",
     "garbage-collector-controller",
+    "persistentvolumeclaim-protection-controller",
 )
 """What makes namespaces go and accounts come, as in a whole cluster."""
 
