@@ -156,7 +156,11 @@ def busybox_image(folder: Path, node: LocalNode) -> str:
     (root / BUSYBOX[1:]).chmod(0o755)
     layer = pack_folder(root, folder / "layer.tar")
     image = dataclasses.replace(
-        recipe.HARNESS, name="jr2-test-busybox", python=BUSYBOX, title="One static file"
+        recipe.HARNESS,
+        name="jr2-test-busybox",
+        python=BUSYBOX,
+        programs=(),
+        title="One static file",
     )
     ref = f"{names.CHECKOUT_HOME}/{image.name}:{layer.digest[7:19]}"
     target = folder / archive_path(ref).name

@@ -98,6 +98,18 @@ INSTANCE_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (NETWORK_POLICY, names.SANDBOX_INGRESS),
     (NETWORK_POLICY, names.INSTANCE_HARNESS_INGRESS),
     (NETWORK_POLICY, names.ORCHESTRATOR_INGRESS),
+    (SERVICE_ACCOUNT, names.REPO_CACHE),
+    (ROLE, names.REPO_CACHE),
+    (ROLE_BINDING, names.REPO_CACHE),
+    (DAEMON_SET, names.REPO_CACHE),
+    (CLAIM, names.CONVERSATIONS_CLAIM),
+    (SERVICE, names.INSTANCE_HARNESS),
+    (SERVICE, names.INSTANCE_HARNESS_PODS),
+    (STATEFUL_SET, names.INSTANCE_HARNESS),
+    (SECRET, names.INSTANCE_EFFECTOR),
+    (NETWORK_POLICY, names.INSTANCE_EFFECTOR_INGRESS),
+    (SERVICE, names.INSTANCE_EFFECTOR),
+    (DEPLOYMENT, names.INSTANCE_EFFECTOR),
 )
 """Everything with a fixed name that the Converge can make in the namespace of an Instance."""
 

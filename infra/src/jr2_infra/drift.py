@@ -10,17 +10,30 @@ Source: design §5.2 (Nothing more), seed 000 (the pods prove that the cluster i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from jr2 import names
 
-from .closed_list import DEPLOYMENT, comes_and_goes
+from .closed_list import DEPLOYMENT, SERVICE, SERVICE_ACCOUNT, comes_and_goes
 from .derived.live import LiveObjects, ObjectKey
 from .derived.more import More
 from .derived.proof import Difference
+from .parts import WORKLOADS, PartName
 
 _ORCHESTRATOR = (DEPLOYMENT.kind, names.ORCHESTRATOR)
 _OPERATOR = (DEPLOYMENT.kind, names.OPERATOR)
+_PART_OF: Final[Mapping[str, PartName]] = {
+    names.REPO_CACHE: "repo cache",
+    names.INSTANCE_HARNESS: "instance harness",
+    names.INSTANCE_HARNESS_PODS: "instance harness",
+    names.CONVERSATIONS_CLAIM: "instance harness",
+    names.INSTANCE_EFFECTOR: "instance effector",
+    names.INSTANCE_EFFECTOR_INGRESS: "instance effector",
+}
+"""The part that comes and goes with the objects of a name; its first coming is no drift."""
+_FIRST_OF_A_PART = frozenset({SERVICE_ACCOUNT.kind, SERVICE.kind})
+"""What is made before the pods of a part, under the same name."""
 
 
 def drift_lines(
@@ -69,7 +82,7 @@ def drifted(
         key = difference.key
         if key is None:
             continue
-        part = _ORCHESTRATOR if key.namespace == namespace else _OPERATOR
+        part = _workload_of(key, namespace)
         if difference.operation == "create":
             gone = key not in live
             stands = part in stood or ((key.kind, key.name) == part and _part_stood(key, live))
@@ -81,10 +94,18 @@ def drifted(
     return tuple(result)
 
 
+def _workload_of(key: ObjectKey, namespace: str) -> tuple[str, str]:
+    """Return kind and name of what runs the pods of an object's part."""
+    if key.namespace != namespace:
+        return _OPERATOR
+    part = _PART_OF.get(key.name)
+    return _ORCHESTRATOR if part is None else WORKLOADS[part]
+
+
 def _part_stood(key: ObjectKey, live: LiveObjects) -> bool:
-    """Say whether a missing Deployment stood before: the account of its pods is still there."""
+    """Say whether a missing workload stood before: what was made before it is still there."""
     return any(
-        other.kind == "ServiceAccount"
+        other.kind in _FIRST_OF_A_PART
         and other.name == key.name
         and other.namespace == key.namespace
         for other in live

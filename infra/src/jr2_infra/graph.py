@@ -22,7 +22,12 @@ from .objects import Objects, OperatorChoice, Wants, held
 from .resources import Component, DynamicResource, KubernetesResource
 from .rollout import verify
 from .rollout.workload import Workload
-from .workloads import operator_workload, orchestrator_workload, workload_inputs
+from .workloads import (
+    operator_workload,
+    orchestrator_workload,
+    part_workload,
+    workload_inputs,
+)
 
 PUBLISH: Final = "assembly-publish"
 PREFLIGHT: Final = "provider-preflight"
@@ -87,7 +92,16 @@ class Graph:
         rest = add(objects.instance_base, (*ready, *own, *keys))
         pods = add(objects.instance_pods, (*ready, *own, *rest))
         rollout = self._rollout(orchestrator_workload(self._wants, self._images), pods)
-        found += [rollout, self._publish((rollout.name, *rest))]
+        found.append(rollout)
+        ready = (rollout.name,)
+        for part in objects.parts:
+            # One after the other, so that the lines of two parts never mix.
+            before = add(part.base, ready)
+            pods = add(part.pods, (*ready, *before))
+            part_rollout = self._rollout(part_workload(self._wants, part, self._images), pods)
+            found.append(part_rollout)
+            ready = (part_rollout.name,)
+        found.append(self._publish((rollout.name, *ready, *rest)))
         return self._components(found), tuple(found)
 
     def _components(self, resources: Sequence[Resource]) -> tuple[Component, ...]:
@@ -95,6 +109,7 @@ class Graph:
             TOKENS: self._wants.git.lines,
             "operator": self._shared.announce,
             "orchestrator": (f"orchestrator: applying (image {self._wants.refs.orchestrator})",),
+            **{part.component: (part.announce,) for part in self._objects.parts},
         }
         return tuple(
             Component(name=name, type=_type_of(name), announce=announce.get(name, ()))
@@ -123,6 +138,7 @@ class Graph:
         )
 
     def _rollout(self, workload: Workload, after: tuple[str, ...]) -> DynamicResource:
+        component = workload.layer.replace(" ", "-")
         inputs = workload_inputs(workload)
         pods = (
             self._cluster.system_pods
@@ -138,11 +154,11 @@ class Graph:
         touched = set(after) & self._changed
         count = None if touched else verify.stands(workload, live, pods)
         return DynamicResource(
-            name=f"{ROLLOUT}{workload.layer}",
+            name=f"{ROLLOUT}{component}",
             kind="Rollout",
             inputs=inputs,
             derived=None if count is None else inputs,
-            component=workload.layer,
+            component=component,
             depends_on=after,
             unchanged=(
                 verify.waiting_line(workload),

@@ -18,6 +18,13 @@ from .derived.live import LiveObject
 
 _FIELDS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Deployment": (("spec", "selector"),),
+    "DaemonSet": (("spec", "selector"),),
+    "StatefulSet": (
+        ("spec", "selector"),
+        ("spec", "serviceName"),
+        ("spec", "podManagementPolicy"),
+        ("spec", "volumeClaimTemplates"),
+    ),
     "RoleBinding": (("roleRef",),),
     "ClusterRoleBinding": (("roleRef",),),
     "PriorityClass": (("value",), ("preemptionPolicy",)),
@@ -30,8 +37,10 @@ def reason_to_recreate(wanted: Mapping[str, Any], live: LiveObject) -> str | Non
     for path in _FIELDS.get(wanted["kind"], ()):
         if _at(wanted, path) != _at(live, path):
             return ".".join(path)
-    if wanted["kind"] == "Service" and _at(live, ("spec", "clusterIP")) == "None":
-        return "spec.clusterIP"
+    if wanted["kind"] == "Service":
+        headless = [_at(obj, ("spec", "clusterIP")) == "None" for obj in (wanted, live)]
+        if headless[0] != headless[1]:
+            return "spec.clusterIP"
     if wanted["kind"] in {"Secret", "ConfigMap"} and live.get("immutable"):
         return "immutable"
     return None

@@ -19,6 +19,7 @@ from .components import base, images, namespace, network, operator, orchestrator
 from .components.secrets import InstanceValues
 from .derived.live import LiveObject, LiveObjects, ObjectKey
 from .git import GitWants
+from .parts import Part, PartContext, PartsWanted, build_parts
 from .resources import KubernetesResource
 from .rules import KitRefs, Place
 
@@ -43,6 +44,7 @@ class Wants:
         operator_rules: what the operator may do.
         allow_from: who may connect to the Orchestrator besides its own pods.
         git: tokens and ssh keys for its repositories.
+        parts: the parts that its Machines need.
     """
 
     place: Place
@@ -60,6 +62,7 @@ class Wants:
     operator_rules: tuple[Mapping[str, Any], ...] = ()
     allow_from: tuple[AllowFrom, ...] = ()
     git: GitWants = field(default_factory=GitWants)
+    parts: PartsWanted = field(default_factory=PartsWanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +129,7 @@ class Objects:
     operator_pods: tuple[KubernetesResource, ...]
     instance_base: tuple[KubernetesResource, ...]
     instance_pods: tuple[KubernetesResource, ...]
+    parts: tuple[Part, ...]
     images_json: str
     held_json: str
 
@@ -139,6 +143,7 @@ class Objects:
             *self.operator_pods,
             *self.instance_base,
             *self.instance_pods,
+            *(item for part in self.parts for item in (*part.base, *part.pods)),
         )
 
     @staticmethod
@@ -240,6 +245,22 @@ class Objects:
                         priority_class=control,
                     ),
                 ),
+            ),
+            parts=build_parts(
+                wants.parts,
+                PartContext(
+                    instance=instance,
+                    namespace=ns,
+                    kit_version=wants.kit_version,
+                    control_class=control,
+                    sandbox_class=wants.sandbox_class or names.PRIORITY_SANDBOX,
+                    operator_image=wants.refs.operator,
+                    harness_image=wants.refs.harness,
+                    custodian_image=wants.custodian,
+                    signing_key=values.signing_key,
+                    harness_json=wants.harness,
+                ),
+                live,
             ),
             images_json=images_json,
             held_json=held_json,

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from . import closed_list, drift, immutable
+from . import closed_list, drift, immutable, parts
 from .closed_list import Kind
 from .components import images
 from .components.secrets import InstanceValues
@@ -162,9 +162,12 @@ def make_plan(
         program=program,
         live=live,
         surplus=surplus,
-        lines=shared.lines,
         warnings=wants.git.warnings(cluster.secrets, namespace=wants.place.namespace),
         missing_keys=wants.git.missing(cluster.secrets),
+        lines=(
+            *shared.lines,
+            *parts.removal_lines(wants.parts, surplus, namespace=wants.place.namespace),
+        ),
         drift=(*said, *_recreation_lines(recreated)),
         drifted=(
             *(

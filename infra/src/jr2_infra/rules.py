@@ -18,6 +18,7 @@ from jr2.errors import Jr2Error, Refusal, StepFailed
 
 from . import versions
 
+LABEL_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 ABORTED: Final = "aborted — nothing was changed"
 NOTHING_TO_BUILD: Final = (
     "images: nothing to build again with --force — this instance has no Sandbox Image, and a Kit "
@@ -152,6 +153,30 @@ def first_contact(place: Place, owned: Ownership) -> str | None:
     )
 
 
+def check_pod_security(
+    place: Place, namespace: Mapping[str, Any] | None, *, repo_cache: bool
+) -> None:
+    """Refuse a namespace that lets no pod mount a folder of the node, where one must.
+
+    Args:
+        place: where.
+        namespace: the Namespace as the API gave it, or `None` when there is none.
+        repo_cache: a Machine of the Instance has a Sandbox.
+
+    Raises:
+        Refusal: it enforces a standard that the Repo cache does not meet.
+    """
+    labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
+    level = labels.get(LABEL_POD_SECURITY, "privileged")
+    if repo_cache and level != "privileged":
+        raise Refusal(
+            f'namespace "{place.namespace}" on {place.context} enforces the Pod Security Standard '
+            f'"{level}", and the Repo cache and each Sandbox mount a folder of the node, which it '
+            f"forbids — set its label {LABEL_POD_SECURITY} to privileged, or pick a different "
+            "namespace (-n). Nothing was applied."
+        )
+
+
 def drops_pod_resources(place: Place, version: str) -> Refusal:
     """Return the refusal of a cluster that does not keep pod-level resources."""
     return Refusal(
@@ -221,7 +246,7 @@ class KitRefs:
     Args:
         orchestrator: the ref of the Orchestrator's image.
         operator: the ref of the operator's image.
-        harness: the ref of the Harness image; `None` where there is none.
+        harness: the ref of the Harness image; `None` where no part needs it.
         line: what is said about them.
         imported: whether `jr2 up` delivers them itself.
     """
@@ -266,7 +291,13 @@ def push_home(place: Place, registry: str | None) -> str | None:
 
 
 def checkout_refs(
-    place: Place, *, orchestrator: str, operator: str, checkout: str, home: str | None = None
+    place: Place,
+    *,
+    orchestrator: str,
+    operator: str,
+    checkout: str,
+    harness: str | None = None,
+    home: str | None = None,
 ) -> KitRefs:
     """Return the images of a checkout, which `jr2 up` delivers itself.
 
@@ -274,6 +305,7 @@ def checkout_refs(
         place: where.
         orchestrator: the name of the Orchestrator's image in the checkout.
         operator: the name of the operator's.
+        harness: the name of the Harness's, where a part of the Instance needs it.
         checkout: the folder.
         home: the registry that they are pushed to; `None` imports them.
     """
@@ -285,8 +317,11 @@ def checkout_refs(
     return KitRefs(
         orchestrator=named(orchestrator),
         operator=named(operator),
-        harness=None,
-        line=f"images: checkout kit — the operator and Orchestrator of {checkout}, {way}",
+        harness=None if harness is None else named(harness),
+        line=(
+            f"images: checkout kit — the {'' if harness is None else 'Harness, '}operator and "
+            f"Orchestrator of {checkout}, {way}"
+        ),
         imported=True,
     )
 

@@ -12,6 +12,7 @@ Source: seed 000 (What jr2 up does, steps 5–14), design §5.1 and §5.2, spec/
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
 import time
@@ -46,6 +47,7 @@ from .images.delivery.local import LocalNode
 from .images.delivery.registry import Pushed
 from .leases import Leases, held_leases
 from .objects import Wants
+from .parts import PartsWanted
 from .plan import ConvergePlan, make_plan
 from .report import Prompter, Reporter, line_code
 from .rules import KitRefs, Ownership, Place
@@ -189,6 +191,12 @@ class Session:
         self._minted = secrets.mint_values()
         self._tooling: Programs
 
+    @functools.cached_property
+    def _parts(self) -> PartsWanted:
+        """The parts that come and go, as the Machines of the Instance need them."""
+        instance = self._instance
+        return PartsWanted.of(instance.config, (workflow.parts for workflow in instance.workflows))
+
     def run(self, staged: assembly.StagedAssembly, prompter: Prompter) -> tuple[str, ...]:
         """Converge, and return what is still to be said after `converged`.
 
@@ -315,6 +323,7 @@ class Session:
         """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
         rules.check_version(self._place, contact.version)
         owned = rules.ownership(self._place, contact.namespace)
+        rules.check_pod_security(self._place, contact.namespace, repo_cache=self._parts.repo_cache)
         question = rules.first_contact(self._place, owned)
         if question and not self._yes and not self._reporter.confirm(question):
             raise Aborted(rules.ABORTED)
@@ -388,6 +397,7 @@ class Session:
             self._place,
             orchestrator=own.orchestrator,
             operator=own.operator,
+            harness=own.harness if self._parts.harness_image else None,
             checkout=str(checkout),
             home=rules.push_home(self._place, self._instance.config.registry),
         )
@@ -396,7 +406,10 @@ class Session:
         way = self._delivery() if refs.imported else None
         if way is None:
             return ()
-        found = read_images((refs.orchestrator, refs.operator), way, again=self._force)
+        needed = [refs.orchestrator, refs.operator]
+        if refs.harness is not None and self._parts.harness_image:
+            needed.append(refs.harness)
+        found = read_images(needed, way, again=self._force)
         for item in found:
             if item.held is None and item.archived is None:
                 raise rules.not_built(item.ref, str(self._instance.checkout))
@@ -434,6 +447,7 @@ class Session:
             operator_rules=tuple(rule.as_object() for rule in rbac.OPERATOR_RULES),
             allow_from=tuple(config.network.allow_from),
             git=git.git_wants(self._instance, os.environ),
+            parts=self._parts,
         )
 
     def _plan(

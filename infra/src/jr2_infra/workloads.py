@@ -12,6 +12,7 @@ from jr2 import names
 
 from .facts.images import ImageFacts
 from .objects import Wants
+from .parts import WORKLOADS, Part
 from .rollout.workload import Workload
 
 
@@ -38,6 +39,23 @@ def operator_workload(wants: Wants, node_images: Sequence[ImageFacts]) -> Worklo
         namespace=names.SYSTEM_NAMESPACE,
         selector=f"{names.LABEL_CONTROL_PLANE}={names.CONTROL_PLANE}",
         image=wants.refs.operator,
+        digest=digest,
+        config=config,
+    )
+
+
+def part_workload(wants: Wants, part: Part, node_images: Sequence[ImageFacts]) -> Workload:
+    """Return what is rolled out for a part that comes and goes."""
+    kind, name = WORKLOADS[part.name]
+    digest, config = _digests_of(part.image, node_images)
+    return Workload(
+        layer=part.name,
+        name=name,
+        namespace=wants.place.namespace,
+        selector=f"{names.LABEL_APP}={name}",
+        image=part.image,
+        kind=kind,
+        container=part.container,
         digest=digest,
         config=config,
     )

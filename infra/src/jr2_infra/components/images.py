@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from jr2 import names
+from jr2 import custodian, names
 from jr2.config import Harness
 
 from ..closed_list import CONFIG_MAP
@@ -67,6 +67,18 @@ def harness_json(harness: Harness) -> str:
     return canonical(found)
 
 
+def custodian_files(namespace: str) -> dict[str, str]:
+    """Return what a Custodian reads beside its values: its config and its script.
+
+    Args:
+        namespace: of the Instance, in which its Orchestrator is.
+    """
+    return {
+        names.HELD_BOOTSTRAP_KEY: custodian.bootstrap(f"{names.ORCHESTRATOR}.{namespace}.svc"),
+        names.HELD_SCRIPT_KEY: custodian.script(),
+    }
+
+
 def custodian_ref(kit_registry: str | None) -> str:
     """Return the ref of the Custodian's image, which a mirror of the Kit holds too."""
     if kit_registry is None:
@@ -88,11 +100,11 @@ def maps(
             name,
             namespace=namespace,
             labels=instance_labels(instance),
-            data={key: text},
+            data=data,
         )
-        for name, key, text in (
-            (names.IMAGES_MAP, names.IMAGES_KEY, images),
-            (names.HELD_MAP, names.HELD_KEY, held),
-            (names.HARNESS_MAP, names.HARNESS_KEY, harness),
+        for name, data in (
+            (names.IMAGES_MAP, {names.IMAGES_KEY: images}),
+            (names.HELD_MAP, {names.HELD_KEY: held, **custodian_files(namespace)}),
+            (names.HARNESS_MAP, {names.HARNESS_KEY: harness}),
         )
     )

@@ -14,7 +14,8 @@ from typing import Any
 
 from jr2 import names, rbac
 
-from ..closed_list import CLAIM, DEPLOYMENT, ROLE, ROLE_BINDING, SERVICE, SERVICE_ACCOUNT
+from ..closed_list import CLAIM, DEPLOYMENT, SERVICE
+from . import service_account
 from .base import RESTRICTED, TMP_PATH, instance_labels, wanted
 
 STATE_VOLUME = "state"
@@ -48,37 +49,7 @@ def state_claim(instance: str, namespace: str, *, size: str) -> dict[str, Any]:
 
 def rights(instance: str, namespace: str) -> tuple[dict[str, Any], ...]:
     """Return ServiceAccount, Role and RoleBinding: the verbs that the Orchestrator uses."""
-    labels = instance_labels(instance)
-    return (
-        wanted(
-            SERVICE_ACCOUNT,
-            names.ORCHESTRATOR,
-            namespace=namespace,
-            labels=labels,
-            automountServiceAccountToken=False,
-        ),
-        wanted(
-            ROLE,
-            names.ORCHESTRATOR,
-            namespace=namespace,
-            labels=labels,
-            rules=[rule.as_object() for rule in rbac.ORCHESTRATOR_RULES],
-        ),
-        wanted(
-            ROLE_BINDING,
-            names.ORCHESTRATOR,
-            namespace=namespace,
-            labels=labels,
-            roleRef={
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "Role",
-                "name": names.ORCHESTRATOR,
-            },
-            subjects=[
-                {"kind": "ServiceAccount", "name": names.ORCHESTRATOR, "namespace": namespace}
-            ],
-        ),
-    )
+    return service_account.rights(instance, namespace, names.ORCHESTRATOR, rbac.ORCHESTRATOR_RULES)
 
 
 def service(instance: str, namespace: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from jr2 import names
+from jr2 import names, signed
 from jr2.errors import StepFailed
 
 from ..closed_list import SECRET
@@ -69,7 +69,10 @@ def kept_values(live: Mapping[str, Any] | None, minted: InstanceValues) -> Insta
 
 
 def instance_secret(instance: str, namespace: str, values: InstanceValues) -> dict[str, Any]:
-    """Return the wanted Secret `jr2-instance`: the clear values, which no pod mounts."""
+    """Return the wanted Secret `jr2-instance`: the clear values, for people.
+
+    A pod mounts one key of it: the Custodian of the Instance Harness the token of its pod.
+    """
     return wanted(
         SECRET,
         names.INSTANCE_SECRET,
@@ -81,6 +84,9 @@ def instance_secret(instance: str, namespace: str, values: InstanceValues) -> di
                 names.KEY_INSTANCE_TOKEN: values.instance_token,
                 names.KEY_PUBLISH_TOKEN: values.publish_token,
                 names.KEY_SIGNING_KEY: values.signing_key,
+                names.KEY_INSTANCE_HARNESS_TOKEN: signed.sandbox_token(
+                    signed.read_key(values.signing_key), names.INSTANCE_HARNESS
+                ),
             }
         ),
     )

@@ -36,8 +36,33 @@ _KEYS = {
     "containers": ("name",),
     "volumes": ("name",),
     "env": ("name",),
+    "initContainers": ("name",),
 }
 _numbers = itertools.count(1)
+COMPLETE: dict[str, dict[str, Any]] = {
+    "Deployment": {
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "availableReplicas": 1,
+        "readyReplicas": 1,
+    },
+    "StatefulSet": {
+        "replicas": 1,
+        "updatedReplicas": 1,
+        "availableReplicas": 1,
+        "readyReplicas": 1,
+        "currentRevision": "r1",
+        "updateRevision": "r1",
+    },
+    "DaemonSet": {
+        "desiredNumberScheduled": 1,
+        "currentNumberScheduled": 1,
+        "updatedNumberScheduled": 1,
+        "numberAvailable": 1,
+        "numberReady": 1,
+    },
+}
+"""The status of each kind of workload whose newest revision runs and serves."""
 
 
 def fields_of(value: Any, name: str = "") -> dict[str, Any]:
@@ -85,20 +110,14 @@ def applied(obj: Mapping[str, Any]) -> dict[str, Any]:
             }
         ],
     }
-    if obj["kind"] == "Deployment":
+    if obj["kind"] in COMPLETE:
         live["metadata"]["generation"] = 1
-        live["status"] = {
-            "observedGeneration": 1,
-            "replicas": 1,
-            "updatedReplicas": 1,
-            "availableReplicas": 1,
-            "readyReplicas": 1,
-        }
+        live["status"] = {"observedGeneration": 1, **COMPLETE[obj["kind"]]}
     return live
 
 
 def pod_of(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    """A ready pod of a Deployment."""
+    """A ready pod of a workload."""
     template = deployment["spec"]["template"]
     return {
         "apiVersion": "v1",
@@ -199,10 +218,11 @@ class World:
             ImageFacts(ref=item.ref, held=item.held or item.archived, config=item.config)
             for item in self.images
         )
-        deployments = {key.name: obj for key, obj in self.live.items() if key.kind == "Deployment"}
-        self.pods = (pod_of(deployments[names.ORCHESTRATOR]),)
-        if names.OPERATOR in deployments:
-            self.system_pods = (pod_of(deployments[names.OPERATOR]),)
+        workloads = {key: obj for key, obj in self.live.items() if key.kind in COMPLETE}
+        self.pods = tuple(pod_of(obj) for key, obj in workloads.items() if key.namespace == "demo")
+        self.system_pods = tuple(
+            pod_of(obj) for key, obj in workloads.items() if key.namespace != "demo"
+        )
         self.health = Health(version="1.0.0.dev0", hash=self.wants.assembly)
 
     def find(self, kind: str, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from jr2 import names
 from jr2.config import AllowFrom, Gateway, Harness, Provider
 from jr2_infra.closed_list import CLUSTER_OBJECTS, INSTANCE_OBJECTS, SYSTEM_OBJECTS
 from jr2_infra.components import images, network
+from jr2_infra.parts import PartsWanted
 from jr2_infra.resources import KubernetesResource
 
 if TYPE_CHECKING:
@@ -24,6 +26,11 @@ Objects = list[Mapping[str, Any]]
 
 @pytest.fixture
 def objects(world: World) -> Objects:
+    """All that a converge can make."""
+    world.refs = replace(world.refs, harness="jr2.local/jr2-harness:0123456789ab")
+    world.wants = world.wanting(
+        parts=PartsWanted(repo_cache=True, instance_harness=True, instance_effector=True)
+    )
     return [
         item.object
         for item in world.plan().program.resources
@@ -35,7 +42,7 @@ def pod_specs(objects: Objects) -> dict[str, dict[str, Any]]:
     return {
         obj["metadata"]["name"]: obj["spec"]["template"]["spec"]
         for obj in objects
-        if obj["kind"] == "Deployment"
+        if obj["kind"] in ("Deployment", "StatefulSet", "DaemonSet")
     }
 
 
@@ -69,14 +76,35 @@ def test_the_program_makes_exactly_the_closed_list(objects: Objects) -> None:
 
 def test_every_pod_meets_the_restricted_standard(objects: Objects) -> None:
     specs = pod_specs(objects)
-    assert set(specs) == {names.ORCHESTRATOR, names.OPERATOR}
+    cache = specs.pop(names.REPO_CACHE)
+    assert set(specs) == {
+        names.ORCHESTRATOR,
+        names.OPERATOR,
+        names.INSTANCE_HARNESS,
+        names.INSTANCE_EFFECTOR,
+    }
+    # The one exception: uid 0 and a folder of the node, and no capability all the same.
+    assert [volume for volume in cache["volumes"] if "hostPath" in volume] == [
+        {
+            "name": "cache",
+            "hostPath": {"path": "/var/lib/jr2/demo/repos", "type": "DirectoryOrCreate"},
+        }
+    ]
+    [agent] = cache["containers"]
+    assert agent["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsUser": 0,
+        "runAsGroup": 0,
+    }
     for spec in specs.values():
         assert spec["securityContext"]["runAsNonRoot"] is True
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for field in ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"):
             assert field not in spec
         assert all("hostPath" not in volume for volume in spec["volumes"])
-        for container in spec["containers"]:
+        for container in (*spec.get("initContainers", ()), *spec["containers"]):
             context = container["securityContext"]
             assert context["allowPrivilegeEscalation"] is False
             assert context["capabilities"] == {"drop": ["ALL"]}
@@ -154,8 +182,12 @@ ORCHESTRATOR = {"matchLabels": {"app": "jr2-orchestrator", names.LABEL_INSTANCE:
 
 def test_the_pods_of_agents_let_only_the_orchestrator_in(objects: Objects) -> None:
     found = policies(objects)
-    assert len(found) == 3
-    for name in (names.SANDBOX_INGRESS, names.INSTANCE_HARNESS_INGRESS):
+    assert len(found) == 4
+    for name in (
+        names.SANDBOX_INGRESS,
+        names.INSTANCE_HARNESS_INGRESS,
+        names.INSTANCE_EFFECTOR_INGRESS,
+    ):
         assert found[name]["policyTypes"] == ["Ingress"]
         (rule,) = found[name]["ingress"]
         assert rule == {"from": [{"podSelector": ORCHESTRATOR}]}
@@ -197,7 +229,11 @@ def test_the_orchestrator_lets_in_who_calls_it_and_whom_the_config_names(
 
 
 def test_the_orchestrators_role_names_its_two_maps(objects: Objects) -> None:
-    role = next(obj for obj in objects if obj["kind"] == "Role")
+    role = next(
+        obj
+        for obj in objects
+        if (obj["kind"], obj["metadata"]["name"]) == ("Role", names.ORCHESTRATOR)
+    )
     assert role["rules"] == [
         {
             "apiGroups": [""],

@@ -228,6 +228,19 @@ def test_any_other_cluster_gets_its_images_from_the_registry_of_the_config() -> 
         "images: checkout kit — the operator and Orchestrator of /src, pushed to "
         "registry.example/team"
     )
+    with_harness = rules.checkout_refs(
+        place,
+        orchestrator="o",
+        operator="p",
+        harness="jr2.local/jr2-h:3",
+        checkout="/src",
+        home=home,
+    )
+    assert with_harness.harness == "registry.example/team/jr2-h:3"
+    assert with_harness.line == (
+        "images: checkout kit — the Harness, operator and Orchestrator of /src, pushed to "
+        "registry.example/team"
+    )
     # Design §7: these get their images by an import, whatever the config says.
     for context in ("jr2-local", "kind-jr2"):
         local = Place(instance="demo", context=context, namespace="demo")
@@ -260,3 +273,32 @@ def test_images_that_were_not_built_name_the_script() -> None:
         "error: the Kit images of this checkout are not built (jr2.local/jr2-operator:1) — run "
         "/src/scripts/build-kit-images, then re-run `jr2 up`"
     )
+
+
+@pytest.mark.parametrize("level", ["baseline", "restricted"])
+def test_a_namespace_that_forbids_folders_of_the_node_is_refused_for_a_sandbox(
+    level: str,
+) -> None:
+    given = namespace(**{rules.LABEL_POD_SECURITY: level})
+    rules.check_pod_security(PLACE, given, repo_cache=False)
+    with pytest.raises(Refusal) as refused:
+        rules.check_pod_security(PLACE, given, repo_cache=True)
+    assert refused.value.printed == (
+        'refusing: namespace "demo" on jr2-local enforces the Pod Security Standard '
+        f'"{level}", and the Repo cache and each Sandbox mount a folder of the node, which it '
+        "forbids — set its label pod-security.kubernetes.io/enforce to privileged, or pick a "
+        "different namespace (-n). Nothing was applied."
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        None,
+        {"metadata": {}},
+        {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+        {"metadata": {"labels": {"pod-security.kubernetes.io/warn": "restricted"}}},
+    ],
+)
+def test_other_namespaces_are_not_refused_for_a_sandbox(given: Any) -> None:
+    rules.check_pod_security(PLACE, given, repo_cache=True)

@@ -87,7 +87,7 @@ def session(
     http = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(writes))
     return Session(
         PLACE,
-        cast(Any, instance),
+        cast(Any, instance or SimpleNamespace(config=Config(), workflows=())),
         yes=yes,
         force=force,
         context=cast(Any, SimpleNamespace(server="https://127.0.0.1:1")),
@@ -131,7 +131,7 @@ def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
 )
 def test_force_says_what_it_does(writes: Writes, force: bool, imported: bool, words: str) -> None:
     reporter = Reporter()
-    instance = SimpleNamespace(config=Config(platforms=["linux/amd64"]))
+    instance = SimpleNamespace(config=Config(platforms=["linux/amd64"]), workflows=())
     refs = KitRefs(orchestrator="o", operator="p", harness="h", line="images: x", imported=imported)
     found = TOOLING
     made = session(

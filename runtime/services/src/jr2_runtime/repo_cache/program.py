@@ -52,7 +52,7 @@ async def serve(
     """Run one agent.
 
     Args:
-        environment: `NODE_NAME`, `JR2_NAMESPACE`, and where the API server is; `JR2_CACHE_PATH`,
+        environment: `JR2_NODE_NAME`, `JR2_NAMESPACE`, and where the API server is; `JR2_CACHE_PATH`,
             `JR2_SERVICE_ACCOUNT_PATH` and `PORT` change what a pod has by itself.
         transport: in place of the network.
 
