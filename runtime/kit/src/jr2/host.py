@@ -39,7 +39,7 @@ from .wire import AssemblyManifest
 
 _PIECE: Final = 256 * 2**10
 """How many bytes are read at once."""
-_LATEST: Final = 0.0005
+_LATEST: Final = 0.002
 """Seconds that an answer waits at most for the next step to end, but for the length of that step."""
 _SHARE: Final = 0.6
 """Of the memory that is left after the load: what may be in use between two steps."""

@@ -145,3 +145,8 @@ class Feeds:
 
     def __len__(self) -> int:
         return self._attached
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody watches anything."""
+        return not self._feeds

@@ -62,6 +62,10 @@ class Metrics:
             ["status"],
             registry=registry,
         )
+        # A label's counter is looked up once: that takes longer than to count.
+        self._by_status: dict[str, Counter] = {}
+        self._by_code: dict[tuple[str, str, int], Counter] = {}
+        self._by_route: dict[tuple[str, str], Summary] = {}
         self._requests = Counter(
             "jr2_http_requests",
             "Requests that were answered.",
@@ -95,7 +99,10 @@ class Metrics:
 
     def step(self, status: str) -> None:
         """Count one committed step."""
-        self._steps.labels(status).inc()
+        counter = self._by_status.get(status)
+        if counter is None:
+            counter = self._by_status[status] = self._steps.labels(status)
+        counter.inc()
 
     def request(self, method: str, route: str, code: int, seconds: float | None) -> None:
         """Count one answer.
@@ -106,9 +113,17 @@ class Metrics:
             code: the HTTP status.
             seconds: how long it took; `None` for a feed.
         """
-        self._requests.labels(method, route, str(code)).inc()
-        if seconds is not None:
-            self._seconds.labels(method, route).observe(seconds)
+        asked = (method, route, code)
+        counter = self._by_code.get(asked)
+        if counter is None:
+            counter = self._by_code[asked] = self._requests.labels(method, route, str(code))
+        counter.inc()
+        if seconds is None:
+            return
+        summary = self._by_route.get(asked[:2])
+        if summary is None:
+            summary = self._by_route[asked[:2]] = self._seconds.labels(method, route)
+        summary.observe(seconds)
 
     def page(
         self, found: Stored, running: Running, *, feeds: int, assembly: str | None, now: int

@@ -50,6 +50,8 @@ from .transition import Transition, after_step
 
 ANSWER_DEADLINE: Final = 30.0
 """Seconds in which an event must have been asked for, else it is withdrawn."""
+_LOOK_EVERY: Final = 1.0
+"""Seconds between two looks for such events."""
 MOST_OF_A_RUN: Final = 256
 """How many posted events of one run wait at once; a further one is refused."""
 MOST_WAITING: Final = 4096
@@ -125,6 +127,7 @@ class Engine:
             lost: the runs that have just become `lost`, for the line of the start.
         """
         self._group.create_task(self._timers.run())
+        self._group.create_task(self._withdraw())
         self._group.create_task(self._restore(assemblies, Restored(lost=list(lost))))
 
     async def _restore(self, assemblies: Sequence[str], restored: Restored) -> None:
@@ -272,13 +275,20 @@ class Engine:
         item = Item(event=event, answer=answer, once=once)
         self._posted += 1
         self._batches.put(run, item)
-        deadline = loop.call_later(ANSWER_DEADLINE, _withdraw, item)
         try:
             await answer
         finally:
             self._posted -= 1
-            deadline.cancel()
         return TAKEN
+
+    async def _withdraw(self) -> None:
+        """Take back, again and again, the events whose step was not asked for in time."""
+        while True:
+            await asyncio.sleep(_LOOK_EVERY)
+            oldest = time.monotonic() - ANSWER_DEADLINE
+            for item in self._batches.waiting():
+                if item.since < oldest and item.answer is not None and not item.asked:
+                    item.fail(EventRefused(503, "the worker is away; the event was not taken"))
 
     def _has_room(self) -> None:
         if self._posted >= MOST_WAITING:
@@ -345,12 +355,6 @@ class Engine:
                 self._released.set()
             log.info("a run has settled", extra={"run": run.id, "status": run.status})
         told.tell(self._feeds, run, transition.emitted, self._registry.hash)
-
-
-def _withdraw(item: Item) -> None:
-    """Take back an event whose step has not been asked for."""
-    if not item.asked:
-        item.fail(EventRefused(503, "the worker is away; the event was not taken"))
 
 
 __all__ = ["Engine", "Event"]

@@ -35,9 +35,8 @@ class Item:
     @property
     def task(self) -> str | None:
         """The key of the task whose result this is."""
-        if isinstance(self.event, host_wire.TaskDone | host_wire.TaskFailed):
-            return self.event.key
-        return None
+        event = self.event
+        return event.key if isinstance(event, (host_wire.TaskDone, host_wire.TaskFailed)) else None
 
     @property
     def timer(self) -> str | None:

@@ -24,6 +24,8 @@ def tell(feeds: Feeds, run: Run, emitted: Sequence[str], current: str | None) ->
         emitted: what its author emitted, each the JSON text of one event.
         current: the hash of the current Assembly.
     """
+    if feeds.is_empty:
+        return
     own, observed = Topic("run", run.id), Topic("observed", run.id)
     workflow = Topic("workflow", run.workflow)
     if feeds.is_watched(own):
