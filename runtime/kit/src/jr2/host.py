@@ -13,6 +13,7 @@ Source: design §4.4; the frames are `jr2.frames`, the operations `jr2.host_wire
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -203,6 +204,8 @@ class Host:
     def _serve(self, request: host_wire.Request, body: bytes) -> None:
         if request.op == "load":
             loaded = self._load(request.id)
+            # What was loaded stays, so the steps do not wait while it is searched for garbage.
+            gc.freeze()
             self._memory.start()
             self._channel.send(loaded)
         elif request.op == "start":
