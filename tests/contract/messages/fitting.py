@@ -1,8 +1,8 @@
 """Whether a text of a page is a message of the code, word for word where both have words.
 
 A page writes `<namespace>` for a value and `…` for what it leaves out; the code has a hole there.
-Such a place takes any words of the other side. Every other word must be the same, and they must be
-most of the words of the message, so that a text of holes fits nothing by chance; where a page
+Such a place takes any words of the other side. Every other word and mark must be the same, and they
+must be most of the message, so that a text of holes fits nothing by chance; where a page
 leaves out a part with `…`, most of the words that it does have.
 """
 
@@ -14,41 +14,65 @@ from typing import Final
 
 from tests.contract.messages.of_code import HOLE
 
-_VALUE: Final = re.compile(r"<[^<>\n]{1,60}>|…")
+_TOKEN: Final = re.compile(rf"{HOLE}|\d+|[^\W\d]+|[^\w\s]")
+_VALUE: Final = re.compile(r"[\w./-]*<[^<>\n]{1,60}>[\w./-]*|…")
+"""A value of a page, with the path or the word that it is a part of."""
 _ELLIPSIS: Final = "…"
+_PART: Final = 8
+"""A message that is put together is known by a part of so many words and marks."""
 
 
 @cache
-def words(text: str) -> tuple[str, ...]:
-    """Split a text; a word with a value in it is a hole, since a value may hold spaces."""
-    return tuple(
-        HOLE if HOLE in word else word for word in _VALUE.sub(HOLE, text).split() if word != "—"
-    )
+def tokens(text: str) -> tuple[str, ...]:
+    """Split a text into words, marks and holes; a value may be a part of a longer word."""
+    return tuple(_TOKEN.findall(_VALUE.sub(HOLE, text)))
 
 
 @cache
 def _own_words(text: str) -> frozenset[str]:
-    return frozenset(words(text)) - {HOLE}
+    return frozenset(token for token in tokens(text) if len(token) > 1)
 
 
 def fits(quoted: str, form: str) -> bool:
     """Say whether a text of a page and a template of the code can be the same message."""
     own, said = _count(quoted), _count(form)
-    least = max(1, min(own, said) // 2 if _ELLIPSIS in quoted else said // 2)
-    if own < least or len(_own_words(quoted) & _own_words(form)) * 2 < least:
+    least = min(own, said) // 2 if _ELLIPSIS in quoted else max(said // 2, own // 3)
+    shared = len(_own_words(quoted) & _own_words(form))
+    if (
+        min(own, said) <= least
+        or shared < min(map(len, (_own_words(quoted), _own_words(form)))) // 2
+    ):
         return False
-    return _most(words(quoted), words(form)) > least
+    return _most(tokens(quoted), tokens(form)) > least
+
+
+def holds(quoted: str, part: str) -> bool:
+    """Say whether a text of a page has a whole text of the code in it, and that is no small one."""
+    around = (HOLE, *tokens(part), HOLE)
+    return _count(part) >= _PART and _most(tokens(quoted), around) >= _count(part)
+
+
+def says(form: str, text: str) -> bool:
+    """Say whether a template of the code makes a text; a constant may be a hole in it."""
+    return _most(tokens(text), tokens(form)) * 5 >= _count(text) * 4
+
+
+def shows(form: str, text: str) -> bool:
+    """Say whether a template, such as a string of a test, has every word of a text, in order."""
+    return _own_words(text) <= _own_words(form) and (
+        _most(tokens(text), tokens(form)) == _count(text)
+    )
 
 
 @cache
 def _count(text: str) -> int:
-    return sum(word != HOLE for word in words(text))
+    return sum(token != HOLE for token in tokens(text))
 
 
 def _most(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """Return how many words are the same in the best alignment; -1 when there is none.
+    """Return how many tokens are the same in the best alignment; -1 when there is none.
 
-    A hole of either side takes any number of words of the other side.
+    A hole of either side takes any number of tokens of the other side.
     """
     width = len(other) + 1
     # `before[j]`: the best for the words of `one` so far and the first j words of `other`.
@@ -61,15 +85,10 @@ def _most(one: tuple[str, ...], other: tuple[str, ...]) -> int:
         now = [before[0] if word == HOLE else -1] + [-1] * (width - 1)
         for j in range(1, width):
             against = other[j - 1]
-            best = -1
-            if word == HOLE or against == HOLE:
-                best = max(before[j], now[j - 1]) if word == against else -1
-                if word == HOLE:
-                    best = max(best, before[j], now[j - 1])
-                if against == HOLE:
-                    best = max(best, now[j - 1], before[j])
+            if HOLE in (word, against):
+                # The hole takes one more of the other side, or ends here.
+                now[j] = max(before[j], now[j - 1])
             elif word == against and before[j - 1] >= 0:
-                best = before[j - 1] + 1
-            now[j] = best
+                now[j] = before[j - 1] + 1
         before = now
     return before[-1]

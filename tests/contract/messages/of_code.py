@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
+import types
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +24,7 @@ from jr2 import errors, names
 HOLE: Final = "\0"
 """Stands in a template for what only a run knows."""
 PREFIXES: Final = ("refusing: ", "error: ", "warning: ", "diagnosis: ")
+_FIELD: Final = re.compile(r"\{\w*\}")
 _MOST: Final = 48
 """A text with more forms than this keeps holes where its forms differ."""
 
@@ -132,7 +135,7 @@ def texts(sources: Sequence[Source]) -> set[str]:
         for scope, node in _scoped(source.tree):
             # A string that stands alone is a docstring, and a text has more than one word.
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in alone:
-                forms = _Reading(source, scope, shared).forms(node)
+                forms = Reading(source, scope, shared).forms(node)
                 found |= {form.split("\n")[0] for form in forms if form.strip().count(" ")}
     return found
 
@@ -147,7 +150,7 @@ def _of(
             continue
         prefix, text = found
         seen.add((text.lineno, text.col_offset))
-        forms = _Reading(source, scope, shared).forms(text)
+        forms = Reading(source, scope, shared).forms(text)
         lines = dict.fromkeys(_with(prefix, form.split("\n")[0]) for form in forms)
         plain = tuple(line for line in lines if says_something(line))
         if plain:
@@ -249,7 +252,7 @@ def _last(node: ast.AST) -> str:
             return ""
 
 
-class _Reading:
+class Reading:
     """Reads expressions of one function as templates."""
 
     def __init__(
@@ -258,8 +261,10 @@ class _Reading:
         scope: ast.AST,
         shared: Mapping[str, tuple[Source, ast.AST]],
         open_: frozenset[str] = frozenset(),
+        arguments: Mapping[str, Sequence[ast.expr]] = types.MappingProxyType({}),
     ) -> None:
         self.source, self.scope, self.shared, self.open = source, scope, shared, open_
+        self.arguments = arguments
 
     def forms(self, node: ast.expr) -> list[str]:
         """Return the templates of an expression; `[HOLE]` when nothing is known of it."""
@@ -293,6 +298,8 @@ class _Reading:
                 args=[ast.Name(id=name)],
             ):
                 return self._name(name)
+            case ast.Call(func=ast.Attribute(value=value, attr="format")):
+                return [_FIELD.sub(HOLE, form) for form in self.forms(value)]
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
                 return self._call(name)
             case ast.Name(id=name):
@@ -303,7 +310,7 @@ class _Reading:
     def _inner(self, value: ast.expr) -> list[str]:
         """Return the forms of a value inside a text, where a long or unknown one is a hole."""
         found = self.forms(value)
-        return found if len(found) <= 4 and all("\n" not in form for form in found) else [HOLE]
+        return found if len(found) <= 12 and all("\n" not in form for form in found) else [HOLE]
 
     def _product(self, parts: Sequence[ast.expr]) -> list[str]:
         each = [self.forms(part) for part in parts]
@@ -322,7 +329,7 @@ class _Reading:
         if place is None or name in self.open:
             return [HOLE]
         source, function = place
-        reading = _Reading(source, function, self.shared, self.open | {name})
+        reading = Reading(source, function, self.shared, self.open | {name})
         lists = {
             node.value.id
             for node in ast.walk(function)
@@ -335,7 +342,7 @@ class _Reading:
         """Return what a name of the function or of the module was given."""
         if name in self.open:
             return [HOLE]
-        given: list[ast.expr] = []
+        given: list[ast.expr] = [*self.arguments.get(name, ())]
         for node in ast.walk(self.scope):
             match node:
                 case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
@@ -354,7 +361,7 @@ class _Reading:
                     pass
         if not given and name in self.source.constants and not self._is_parameter(name):
             given = [self.source.constants[name]]
-        reading = _Reading(self.source, self.scope, self.shared, self.open | {name})
+        reading = Reading(self.source, self.scope, self.shared, self.open | {name}, self.arguments)
         found_forms = list(dict.fromkeys(f for value in given for f in reading._list(value)))
         return found_forms or [HOLE]
 

@@ -44,7 +44,12 @@ def quoted(page: Path) -> Iterator[Quoted]:
         if _FENCE.match(line):
             is_block = not is_block
             continue
-        found = [line.strip()] if is_block else [span[1].strip() for span in _SPAN.findall(line)]
+        found = [line.strip()] if is_block else [_plain(span[1]) for span in _SPAN.findall(line)]
         for text in found:
             if " " in text:
                 yield Quoted(page=page.name, line=number, text=text)
+
+
+def _plain(span: str) -> str:
+    """Return what a code span shows: in a table a bar is written with a backslash."""
+    return span.strip().replace("\\|", "|")

@@ -124,8 +124,16 @@ def test_second_copies_and_shadows(own: list[str], packages: list[str], place: s
     assert first == (
         "error: cannot stage the Assembly: it would carry a second copy of a Kit package (ADR-0069)"
     )
-    assert line.startswith(f"{place} is a second copy of ")
-    assert f"for jr2 {names.KIT_VERSION}" in line
+    kit, brought_by = (
+        line.removeprefix(f"{place} is a second copy of ").split(":")[0].split(", brought by ")
+    )
+    assert line == (
+        f"{place} is a second copy of {kit}, brought by {brought_by}: the Orchestrator's image "
+        f"ships {kit} for jr2 {names.KIT_VERSION}, and an Assembly that carries its own copy loads "
+        "Machines whose Menus are empty (ADR-0054) — align that dependency with the "
+        f"{kit} jr2 uses, or remove it, and reinstall"
+    )
+    assert kit in CLOSURE.versions
 
 
 @pytest.mark.parametrize(

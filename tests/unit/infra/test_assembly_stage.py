@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,14 @@ def test_a_native_file_for_another_machine_is_refused(locked: Path, tmp_path: Pa
 
     with pytest.raises(StepFailed, match=r"workflows/_tool.so is built for darwin"):
         stage(facts(root, "ping"))
+
+
+def test_a_platform_that_the_kit_does_not_know_is_judged_later(locked: Path) -> None:
+    config = Config(platforms=["linux/s390x", "linux/arm64"])
+
+    staged = stage(replace(facts(locked, "ping"), config=config))
+
+    assert staged.manifest.platform == "linux/arm64"
 
 
 def test_native_wheels_follow_the_nodes(locked: Path) -> None:

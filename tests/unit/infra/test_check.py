@@ -118,6 +118,58 @@ def test_the_first_refusal_of_the_order_wins(make_instance: MakeInstance, said: 
     assert printed().startswith('refusing: workflow "b": `machine` is an object of type int')
 
 
+ENTRY = (
+    "an entry is { match, token?, ssh_key?, push?: { ssh_key } | { token }, "
+    "sign?: { ssh_key | gpg_key, name, email }, committer?: { name, email } } (ADR-0051)"
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said_of_it"),
+    [
+        (
+            'git=Git(credentials=[GitCredential(match="*"), GitCredential(match="*", ssh_key=3)])',
+            f"at git.credentials[1].ssh_key: must be a string — {ENTRY}",
+        ),
+        (
+            'git=Git(credentials=[GitCredential(match="*", push=GitPush())])',
+            f"at git.credentials[0].push: needs exactly one of ssh_key or token — {ENTRY}",
+        ),
+        (
+            'secrets=[Secret("lower", value="x")]',
+            "at secrets[0].name: must match ^[A-Z_][A-Z0-9_]*$",
+        ),
+        (
+            'sandbox=Sandbox(tolerations=[Toleration(effect="No")])',
+            "at sandbox.tolerations[0].effect: must be 'NoSchedule', 'PreferNoSchedule' or "
+            "'NoExecute'",
+        ),
+        (
+            'sandbox=Sandbox(resources=Size(memory="1GB"))',
+            'at sandbox.resources.memory: "1GB" is not a Kubernetes quantity — write "1G" or "1Gi"',
+        ),
+        (
+            'priority_classes=PriorityClasses(control="")',
+            "at priority_classes.control: must not be empty",
+        ),
+        (
+            'harness=Harness(provider=Provider(id="local", api="x"))',
+            "at harness.provider.base_url: is required",
+        ),
+    ],
+)
+def test_a_wrong_field_is_named_by_its_place(
+    make_instance: MakeInstance, said: Said, fields: str, said_of_it: str
+) -> None:
+    config = f"from jr2 import *\n\nconfig = Config({fields})\n"
+    root = make_instance({"pyproject.toml": PROJECT, "jr2_config.py": config})
+
+    with pytest.raises(Jr2Error) as raised:
+        check.check(root, said)
+
+    assert raised.value.printed == f"error: {root}/jr2_config.py {said_of_it}"
+
+
 @pytest.mark.parametrize(
     ("version", "checkout", "mirror", "refused"),
     [

@@ -56,11 +56,13 @@ def image_platform(platforms: Iterable[str]) -> str:
     """Return the platform that native wheels are chosen for.
 
     Args:
-        platforms: the config's `platforms`; empty takes the machine's own processor, since the
-            cluster is not read before the Assembly is made.
+        platforms: the config's `platforms`; with none that the Kit knows it is the machine's own
+            processor, since the cluster is not read, and `platforms` is not judged, before the
+            Assembly is made.
     """
     for platform in platforms:
-        return platform
+        if platform in names.KIT_PLATFORMS:
+            return platform
     return "linux/arm64" if host.machine() in {"arm64", "aarch64"} else "linux/amd64"
 
 
