@@ -62,6 +62,8 @@ class Server(uvicorn.Server):
                 access_log=False,
                 lifespan="off",
                 server_header=False,
+                # Nobody stands before it who would say who asks, so nobody is believed.
+                proxy_headers=False,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=GRACE_SECONDS,
             )

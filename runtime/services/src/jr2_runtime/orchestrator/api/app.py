@@ -6,24 +6,47 @@ Source: spec/runtime.md §1.4.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from jr2 import names
 
+from .auth import require
 from .described import BANDS, ERRORS, INTRODUCTION
+from .direct import Direct
 from .errors import install
 from .guard import Guard, known_hosts
-from .instance_band import instance_band
+from .instance_band import GATE_PATH, START_PATH, instance_band
 from .observed import Observed
 from .open_band import open_band
 from .publish_band import publish_band
 from .services import Services
 
 
-def build_app(services: Services) -> FastAPI:
-    """Return the app; its OpenAPI document is at `/openapi.json`."""
+def build_app(services: Services) -> ASGIApp:
+    """Return what answers requests; its OpenAPI document is at `/openapi.json`."""
+    app = documented_app(services)
+    direct = Direct(
+        app, [each for each in app.routes if _is_direct(each)], require("instance", services)
+    )
+    return Observed(Guard(direct, known_hosts(services.namespace)), services.metrics)
+
+
+def _is_direct(route: BaseRoute) -> TypeGuard[APIRoute]:
+    """Whether a route starts a run or moves one."""
+    return (
+        isinstance(route, APIRoute)
+        and route.path in (START_PATH, GATE_PATH)
+        and route.methods == {"POST"}
+    )
+
+
+def documented_app(services: Services) -> FastAPI:
+    """Return the app with every route and its document."""
     app = FastAPI(
         title="The HTTP API",
         version=names.KIT_VERSION,
@@ -37,8 +60,6 @@ def build_app(services: Services) -> FastAPI:
     for band in (open_band, instance_band, publish_band):
         # The routes themselves: an included router is matched twice for each request.
         app.router.routes.extend(band(services).routes)
-    app.add_middleware(Guard, known=known_hosts(services.namespace))
-    app.add_middleware(Observed, metrics=services.metrics)
     plain = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -64,4 +85,4 @@ def build_app(services: Services) -> FastAPI:
 def document() -> dict[str, Any]:
     """Return the OpenAPI document without a program behind it: its routes are never asked."""
     nothing = SimpleNamespace(namespace=None, metrics=None)
-    return build_app(cast("Services", nothing)).openapi()
+    return documented_app(cast("Services", nothing)).openapi()

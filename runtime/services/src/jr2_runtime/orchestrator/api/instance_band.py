@@ -30,6 +30,8 @@ from .watching import watch
 
 SHORTEST_PREFIX: Final = 4
 MOST_RESOLVED: Final = 10
+START_PATH: Final = "/workflows/{name}/runs"
+GATE_PATH: Final = "/runs/{run}/gates/{gate:path}/events"
 
 
 def instance_band(services: Services) -> APIRouter:
@@ -40,7 +42,7 @@ def instance_band(services: Services) -> APIRouter:
         return shown.dump(shown.status(run, services.registry.hash, gates=gates, is_stuck=is_stuck))
 
     @router.post(
-        "/workflows/{name}/runs",
+        START_PATH,
         response_model=RunStarted,
         **described(
             "instance",
@@ -172,7 +174,7 @@ def instance_band(services: Services) -> APIRouter:
         return await answer_once(services.store, once, act)
 
     @router.post(
-        "/runs/{run}/gates/{gate:path}/events",
+        GATE_PATH,
         response_model=Taken,
         **described(
             "instance",
