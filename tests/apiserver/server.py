@@ -236,6 +236,8 @@ class ApiServer:
                 "spec": spec,
             },
         )
+        # Admission gives a new node the taint `not-ready`, which a controller takes away again.
+        self.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": spec["taints"]}})
         sizes = {"cpu": cpu, "memory": memory, "pods": "110"}
         self.patch(
             f"/api/v1/nodes/{name}/status",

@@ -10,14 +10,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from jr2.config import GitCredential
 from jr2.walk import Problem
 
 from .facts.instance import WorkflowFacts
 from .git import rules
+from .images.sandbox import contexts
 
 
 def problems(
@@ -33,7 +32,10 @@ def problems(
         environ: the variables that `.env` has filled.
     """
     images = dict.fromkeys(
-        image for workflow in workflows for image in workflow.parts.images if _is_folder(image)
+        image
+        for workflow in workflows
+        for image in workflow.parts.images
+        if contexts.is_folder(image)
     )
     return rules.problems(workflows, credentials, environ) + [
         Problem(prefix="error: ", message=text, rule="image")
@@ -42,17 +44,8 @@ def problems(
     ]
 
 
-def folder_of(image: str) -> Path:
-    """Return the folder of a Sandbox Image that is a `file:` URL."""
-    return Path(unquote(urlsplit(image).path))
-
-
-def _is_folder(image: str) -> bool:
-    return image.startswith("file:")
-
-
 def _unreadable(image: str) -> str | None:
-    folder = folder_of(image)
+    folder = contexts.folder_of(image)
     try:
         os.scandir(folder).close()
     except OSError as error:

@@ -3,7 +3,7 @@
 Each function takes facts and says one of three things: go on, what to ask a person, or the
 refusal. None of them reads or writes.
 
-Source: seed 001 (Rules), spec/converge.md §4 steps 5–8, §6.1 and §7.3; design §5.1 and §7.
+Source: seed 001 (Rules), spec/converge.md §4 steps 5–8 and §6.1; design §5.1 and §7.
 """
 
 from __future__ import annotations
@@ -193,53 +193,6 @@ def unconfirmed_pod_resources(place: Place, error: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Platforms:
-    """The platforms that images are needed for, and the lines that say so."""
-
-    platforms: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
-def platforms(configured: Sequence[str] | None, nodes: Sequence[Mapping[str, Any]]) -> Platforms:
-    """Decide the platforms.
-
-    Args:
-        configured: `platforms` of the config; the nodes are not looked at when it is set.
-        nodes: the nodes of the cluster.
-
-    Raises:
-        StepFailed: none of them is a platform of the Kit, or the config names another one.
-    """
-    if configured is not None:
-        foreign = [item for item in configured if item not in names.KIT_PLATFORMS]
-        if foreign or not configured:
-            raise _no_platform(f"`platforms` names {', '.join(foreign) or 'nothing'}")
-        chosen = tuple(dict.fromkeys(configured))
-        return Platforms(
-            platforms=chosen,
-            lines=(f"platforms: {', '.join(chosen)} (from `platforms` in {names.CONFIG_FILE})",),
-        )
-    found: dict[str, int] = {}
-    for node in nodes:
-        if _is_schedulable(node):
-            info = (node.get("status") or {}).get("nodeInfo") or {}
-            platform = f"{info.get('operatingSystem', 'linux')}/{info.get('architecture', '?')}"
-            found[platform] = found.get(platform, 0) + 1
-    usable = tuple(item for item in names.KIT_PLATFORMS if item in found)
-    if not usable:
-        reported = ", ".join(sorted(found)) or "none"
-        raise _no_platform(f"this cluster's schedulable nodes report {reported}")
-    count = sum(found[item] for item in usable)
-    lines = [f"platforms: {', '.join(usable)} (from {count} schedulable node(s))"]
-    lines += [
-        f"platforms: skipped {item} ({number} node(s)) — the kit releases no image for it"
-        for item, number in sorted(found.items())
-        if item not in usable
-    ]
-    return Platforms(platforms=usable, lines=tuple(lines))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KitRefs:
     """The Kit images of this converge.
 
@@ -401,21 +354,4 @@ def not_built(ref: str, checkout: str) -> StepFailed:
     return StepFailed(
         f"the Kit images of this checkout are not built ({ref}) — run "
         f"{checkout}/scripts/build-kit-images, then re-run `jr2 up`"
-    )
-
-
-def _no_platform(what: str) -> StepFailed:
-    return StepFailed(
-        f"{what} — the kit releases images for {', '.join(names.KIT_PLATFORMS)} and nothing else, "
-        "so an image built for anything else could not be joined by a Kit image in the same pod. "
-        f"Set `platforms` in {names.CONFIG_FILE} (docker platform strings, e.g. "
-        '"linux/arm64") to name the set to build for.'
-    )
-
-
-def _is_schedulable(node: Mapping[str, Any]) -> bool:
-    """Say whether a pod without tolerations can be placed on a node."""
-    spec = node.get("spec") or {}
-    return not spec.get("unschedulable") and not any(
-        taint.get("effect") in {"NoSchedule", "NoExecute"} for taint in spec.get("taints") or []
     )

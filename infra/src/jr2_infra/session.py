@@ -40,11 +40,12 @@ from .facts.images import ImageFacts, read_images
 from .facts.instance import InstanceFacts
 from .graph import PUBLISH
 from .images import delivery
-from .images.checkout import built_platform, checkout_images
+from .images.checkout import checkout_images
 from .images.delivery import Delivery
 from .images.delivery.kind import KindCluster
 from .images.delivery.local import LocalNode
 from .images.delivery.registry import Pushed
+from .images.needed import Needs, decide_images
 from .leases import Leases, held_leases
 from .objects import Wants
 from .parts import PartsWanted
@@ -366,25 +367,18 @@ class Session:
 
     def _deliverable(self, refs: KitRefs, contact: Contact) -> tuple[str, ...]:
         """Step 8: the platforms, the images, and whether they can reach the nodes."""
-        config = self._instance.config
-        found = rules.platforms(config.platforms, contact.nodes)
-        self._say(found.lines)
-        local = self._tooling.local_import
-        problem = rules.check_delivery(
-            self._place,
+        needs = Needs(
+            place=self._place,
+            instance=self._instance,
+            contact=contact,
+            refs=refs,
+            programs=self._tooling,
             server=self._context.server,
-            local_server=None if local is None else local.server,
-            kind={"kind": self._tooling.kind, "docker": self._tooling.docker},
-            registry=config.registry,
         )
-        if problem is None and rules.push_home(self._place, config.registry) is not None:
-            problem = rules.check_pushed_platforms(found.platforms, built_platform())
-        if refs.imported and problem is not None:
-            raise problem
-        self._say((refs.line, "sandbox images: skipped (no registered Machine composes a Sandbox)"))
+        found = decide_images(needs, self._reporter)
         if self._force:
             self._say((rules.DELIVERED_AGAIN if refs.imported else rules.NOTHING_TO_BUILD,))
-        return found.platforms
+        return found
 
     def _refs(self) -> KitRefs:
         checkout = self._instance.checkout

@@ -19,11 +19,15 @@ class LocalImport:
         ctr: the client of containerd.
         socket: the absolute path of containerd's socket.
         server: the API server's address; the import is for a context with this address only.
+        buildctl: the client of its BuildKit; `None` when it is not installed.
+        buildkit: the absolute path of the socket of its BuildKit.
     """
 
     ctr: Path
     socket: Path
     server: str
+    buildctl: Path | None = None
+    buildkit: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,4 +29,10 @@ def local_import() -> LocalImport | None:
     ctr = tools.locate("ctr")
     if ctr is None:
         return None
-    return LocalImport(ctr=ctr, socket=files.containerd_socket, server=layout.SERVER)
+    return LocalImport(
+        ctr=ctr,
+        socket=files.containerd_socket,
+        server=layout.SERVER,
+        buildctl=tools.locate("buildctl"),
+        buildkit=files.buildkit_socket,
+    )

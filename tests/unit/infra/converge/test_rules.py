@@ -22,13 +22,6 @@ def namespace(**labels: str) -> dict[str, Any]:
     return {"metadata": {"name": "demo", "labels": labels}}
 
 
-def node(arch: str = "amd64", **spec: Any) -> dict[str, Any]:
-    return {
-        "spec": spec,
-        "status": {"nodeInfo": {"operatingSystem": "linux", "architecture": arch}},
-    }
-
-
 @pytest.mark.parametrize("version", ["v1.35.0", "v1.36.3", "v1.35.1-eks-1", "v2.0.0"])
 def test_a_version_from_1_35_on_is_taken(version: str) -> None:
     rules.check_version(PLACE, version)
@@ -110,50 +103,6 @@ def test_dropped_pod_resources_are_refused() -> None:
     )
     assert rules.unconfirmed_pod_resources(PLACE, "forbidden") == (
         "warning: could not confirm pod-level resources on jr2-local: forbidden"
-    )
-
-
-def test_the_nodes_give_the_platforms() -> None:
-    found = rules.platforms(
-        None,
-        [
-            node(),
-            node("arm64", unschedulable=True),
-            node("arm64", taints=[{"effect": "NoSchedule"}]),
-            node("amd64", taints=[{"effect": "PreferNoSchedule"}]),
-            node("s390x"),
-        ],
-    )
-    assert found.platforms == ("linux/amd64",)
-    assert found.lines == (
-        "platforms: linux/amd64 (from 2 schedulable node(s))",
-        "platforms: skipped linux/s390x (1 node(s)) — the kit releases no image for it",
-    )
-
-
-def test_configured_platforms_are_absolute() -> None:
-    found = rules.platforms(("linux/arm64",), [])
-    assert found.lines == ("platforms: linux/arm64 (from `platforms` in jr2_config.py)",)
-
-
-@pytest.mark.parametrize(
-    ("configured", "nodes", "what"),
-    [
-        (("linux/s390x",), [], "`platforms` names linux/s390x"),
-        (None, [node("s390x")], "this cluster's schedulable nodes report linux/s390x"),
-        (None, [], "this cluster's schedulable nodes report none"),
-    ],
-)
-def test_a_platform_without_kit_images_is_an_error(
-    configured: tuple[str, ...] | None, nodes: list[dict[str, Any]], what: str
-) -> None:
-    with pytest.raises(Jr2Error) as caught:
-        rules.platforms(configured, nodes)
-    assert caught.value.printed == (
-        f"error: {what} — the kit releases images for linux/amd64, linux/arm64 and nothing else, "
-        "so an image built for anything else could not be joined by a Kit image in the same pod. "
-        'Set `platforms` in jr2_config.py (docker platform strings, e.g. "linux/arm64") to name '
-        "the set to build for."
     )
 
 

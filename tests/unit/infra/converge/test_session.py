@@ -131,7 +131,9 @@ def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
 )
 def test_force_says_what_it_does(writes: Writes, force: bool, imported: bool, words: str) -> None:
     reporter = Reporter()
-    instance = SimpleNamespace(config=Config(platforms=["linux/amd64"]), workflows=())
+    instance = SimpleNamespace(
+        config=Config(platforms=["linux/amd64"]), workflows=(), root=Path("/instance")
+    )
     refs = KitRefs(orchestrator="o", operator="p", harness="h", line="images: x", imported=imported)
     found = TOOLING
     made = session(
