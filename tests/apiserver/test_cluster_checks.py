@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -350,7 +350,7 @@ def stand_ins(folder: Path, targets: str) -> str:
     return f"{folder}:{BIN}:{os.environ['PATH']}"
 
 
-def grant(server: ApiServer, group: str, rules: list[Mapping[str, Any]]) -> None:
+def grant(server: ApiServer, group: str, rules: Sequence[Mapping[str, Any]]) -> None:
     """Give a group the rights of a ClusterRole."""
     api = "rbac.authorization.k8s.io"
     server.post(
