@@ -34,7 +34,7 @@ class Row:
 CHECK: Final = "check.md"
 CONVERGE: Final = "converge.md"
 FIX: Final = "fix-a-failed-converge.md"
-GIT: Final = "git-credentials.md"
+GIT: Final = "give-the-cluster-git-credentials.md"
 
 ROWS: Final = (
     Row(
@@ -256,13 +256,16 @@ ROWS: Final = (
         page=CONVERGE,
         tests=(
             "tests/unit/infra/test_kube.py::test_an_unknown_context_is_named_as_kubectl_names_it",
-            "tests/cluster/test_first_run.py::test_a_context_that_does_not_exist",
+            "tests/apiserver/test_cluster_checks.py::test_a_context_that_is_not_there",
         ),
     ),
     Row(
         text="refusing: <context> runs Kubernetes <version>; jr2 needs Kubernetes 1.35 or newer (every Sandbox mounts jr2's runtime as an image volume, ADR-0037). Nothing was applied.",
         page=CONVERGE,
-        tests=("tests/unit/infra/converge/test_rules.py::test_an_older_version_is_refused",),
+        tests=(
+            "tests/unit/infra/converge/test_rules.py::test_an_older_version_is_refused",
+            "tests/apiserver/test_cluster_checks.py::test_a_cluster_before_1_35_is_refused_and_nothing_is_written",
+        ),
     ),
     Row(
         text='refusing: namespace "<namespace>" on <context> belongs to another instance ("<owner>")',
@@ -270,7 +273,7 @@ ROWS: Final = (
         below=("pick a different namespace (-n) or context (--context)",),
         tests=(
             "tests/unit/infra/converge/test_rules.py::test_the_namespace_of_another_instance_is_refused",
-            "tests/cluster/test_first_run.py::test_the_namespace_of_another_instance",
+            "tests/apiserver/test_cluster_checks.py::test_that_of_another_instance_is_refused",
         ),
     ),
     Row(
@@ -299,56 +302,80 @@ ROWS: Final = (
         text='first contact: deploy instance "<instance>" to context <context> (create namespace "<namespace>")? — not a tty; pass --yes to proceed non-interactively',
         page=CONVERGE,
         tests=(
-            "tests/apiserver/test_first_contact.py::test_with_no_terminal_the_question_is_said_and_answered_no",
+            "tests/apiserver/test_cluster_checks.py::test_first_contact_asks_and_without_a_terminal_nothing_changes",
         ),
     ),
     Row(
         text="refusing: <context> (Kubernetes <version>) drops pod-level resources — the PodLevelResources feature gate is off, and a Workspace's Size cannot hold (ADR-0060). Enable the gate on the API server and kubelets. The namespace was created; nothing else was applied.",
         page=CONVERGE,
-        tests=("tests/unit/infra/converge/test_rules.py::test_dropped_pod_resources_are_refused",),
+        tests=(
+            "tests/unit/infra/converge/test_rules.py::test_dropped_pod_resources_are_refused",
+            "tests/apiserver/test_cluster_checks.py::test_a_cluster_that_drops_them_is_refused_after_the_namespace",
+        ),
     ),
     Row(
         text="warning: could not confirm pod-level resources on <context>: <error>",
         page=CONVERGE,
-        tests=("tests/unit/infra/converge/test_rules.py::test_dropped_pod_resources_are_refused",),
+        tests=(
+            "tests/unit/infra/converge/test_rules.py::test_dropped_pod_resources_are_refused",
+            "tests/apiserver/test_cluster_checks.py::test_what_cannot_be_confirmed_is_a_warning",
+        ),
     ),
     Row(
         text='error: `platforms` names <platforms> — the kit releases images for <platforms> and nothing else, so an image built for anything else could not be joined by a Kit image in the same pod. Set `platforms` in jr2_config.py (docker platform strings, e.g. "linux/arm64") to name the set to build for.',
         page=CONVERGE,
         tests=(
-            "tests/unit/infra/converge/test_rules.py::test_a_platform_without_kit_images_is_an_error",
+            "tests/unit/infra/nodes/test_platforms.py::test_a_platform_without_kit_images_is_an_error",
         ),
     ),
     Row(
         text='error: this cluster\'s schedulable nodes report <architectures> — the kit releases images for <platforms> and nothing else, so an image built for anything else could not be joined by a Kit image in the same pod. Set `platforms` in jr2_config.py (docker platform strings, e.g. "linux/arm64") to name the set to build for.',
         page=CONVERGE,
         tests=(
-            "tests/unit/infra/converge/test_rules.py::test_a_platform_without_kit_images_is_an_error",
+            "tests/unit/infra/nodes/test_platforms.py::test_a_platform_without_kit_images_is_an_error",
+            "tests/apiserver/test_cluster_checks.py::test_nodes_without_an_image_of_the_kit",
         ),
     ),
     Row(
         text="warning: no Sandbox node right now — a Sandbox stays Pending until one appears:",
         page=CONVERGE,
+        tests=(
+            "tests/unit/infra/nodes/test_sandboxes.py::test_no_sandbox_node_says_of_each_node_why",
+            "tests/apiserver/test_cluster_checks.py::test_none_says_of_each_node_why_and_goes_on",
+        ),
     ),
     Row(
         text='warning: no Sandbox node right now has the allocatable for a Size of <size> (workflow "<workflow>") — its Sandbox stays Pending until one does',
         page=CONVERGE,
+        tests=(
+            "tests/unit/infra/nodes/test_sandboxes.py::test_a_size_that_no_node_can_allocate_is_a_warning_for_each_workflow",
+            "tests/apiserver/test_cluster_checks.py::test_a_size_without_room_is_a_warning",
+        ),
     ),
     Row(
         text="error: this cluster needs a <platforms> build, which docker buildx delivers by PUSHING a manifest list (kind load cannot carry one) — set `registry` in jr2_config.py, or name a single platform with `platforms`",
         page=CONVERGE,
+        tests=(
+            "tests/unit/infra/test_images_sandbox.py::test_two_platforms_need_a_registry",
+            "tests/apiserver/test_cluster_checks.py::test_two_platforms_need_a_registry",
+        ),
     ),
     Row(
         text="error: context <context> is not a kind cluster and no `registry` is configured — set `registry` in jr2_config.py (from env) so the image can be pushed (ADR-0019)",
         page=CONVERGE,
         tests=(
             "tests/unit/infra/converge/test_rules.py::test_images_are_delivered_to_clusters_of_this_machine_only",
+            "tests/apiserver/test_cluster_checks.py::test_1_35_and_what_is_newer_is_taken",
         ),
     ),
     Row(
         text="error: this host cannot build for <platforms>: a foreign architecture's RUN steps need qemu binfmt emulation, and none is registered (this builder targets <platforms>). Install it, then re-run:",
         page=CONVERGE,
         below=("docker run --privileged --rm tonistiigi/binfmt --install <arch>",),
+        tests=(
+            "tests/unit/infra/test_images_sandbox.py::test_a_platform_that_the_builder_lacks_names_the_emulator",
+            "tests/apiserver/test_cluster_checks.py::test_a_foreign_platform_needs_an_emulator",
+        ),
     ),
     Row(
         text='error: harness.env_from references Secret "<name>", which does not exist in namespace "<namespace>" — create it first: kubectl -n <namespace> create secret generic <name> --from-literal=KEY=...',
@@ -389,6 +416,7 @@ ROWS: Final = (
             "tests/unit/infra/rollout/test_rollout_evidence.py::test_the_text_is_that_of_the_seed",
             "tests/contract/test_check_page.py::test_each_rule_is_on_the_page",
             "tests/apiserver/engine/test_derived_state.py::test_what_was_changed_by_hand_is_exactly_what_is_healed",
+            "tests/cluster/rollout/test_broken_pods.py::test_an_image_that_no_registry_has",
         ),
     ),
     Row(
@@ -407,6 +435,7 @@ ROWS: Final = (
         ),
         tests=(
             "tests/unit/infra/rollout/test_rollout_evidence.py::test_the_text_is_that_of_the_seed",
+            "tests/cluster/rollout/test_broken_pods.py::test_an_image_that_no_registry_has",
         ),
     ),
     Row(
@@ -421,6 +450,7 @@ ROWS: Final = (
         page=FIX,
         tests=(
             "tests/unit/infra/rollout/test_rollout_evidence.py::test_the_known_causes_are_explained",
+            "tests/cluster/rollout/test_broken_pods.py::test_an_env_that_references_what_is_not_there",
         ),
     ),
     Row(
@@ -428,6 +458,7 @@ ROWS: Final = (
         page=FIX,
         tests=(
             "tests/unit/infra/rollout/test_rollout_evidence.py::test_the_known_causes_are_explained",
+            "tests/cluster/rollout/test_broken_pods.py::test_a_volume_of_what_is_not_there",
         ),
     ),
     Row(
@@ -435,6 +466,7 @@ ROWS: Final = (
         page=CONVERGE,
         tests=(
             "tests/unit/infra/rollout/test_rollout_evidence.py::test_a_rollout_without_a_pod_names_selector_and_reason",
+            "tests/cluster/rollout/test_broken_pods.py::test_a_pod_that_may_not_be_made",
         ),
     ),
     Row(
@@ -449,6 +481,7 @@ ROWS: Final = (
         page=CONVERGE,
         tests=(
             "tests/unit/infra/rollout/test_rollout_wait.py::test_a_rollout_that_no_pod_proves_says_so_and_goes_on",
+            "tests/cluster/rollout/test_broken_pods.py::test_a_rollout_with_no_pod_verifies_nothing_and_says_so",
         ),
     ),
     Row(
@@ -478,13 +511,22 @@ ROWS: Final = (
     Row(
         text='warning: git.credentials "<match>": the Secret "<name>" does not exist in namespace <namespace> — a push that needs it is refused at provision until it exists and jr2 up runs again (ADR-0051)',
         page=GIT,
+        tests=(
+            "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
+        ),
     ),
     Row(
         text='warning: git.credentials "<match>": the Secret "<name>" holds no key <key> — a push that needs it is refused at provision until it exists and jr2 up runs again (ADR-0051)',
         page=GIT,
+        tests=(
+            "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
+        ),
     ),
     Row(
         text="<url> is an ssh url and no git.credentials entry names a key for it — its cache clone will fail unless the host allows anonymous ssh",
         page=GIT,
+        tests=(
+            "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
+        ),
     ),
 )
