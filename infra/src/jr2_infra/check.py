@@ -28,6 +28,7 @@ from .facts.instance import InstanceFacts, ReadInstance
 from .git import rules as git_rules
 from .report import Reporter
 from .secrets import rules as secret_rules
+from .secrets import trust
 from .typecheck import typecheck
 
 
@@ -127,6 +128,7 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
     insecure = secret_rules.refusal(opened.config, parts, opened.root)
     if insecure is not None:
         raise insecure
+    ca_bundle = trust.read_bundle(opened.root, opened.config.harness.ca_bundle)
     refusal = unreleased(opened)
     if refusal is not None:
         raise Refusal(refusal)
@@ -138,6 +140,7 @@ def check_machines(opened: OpenInstance, reporter: Reporter) -> InstanceFacts:
         interpreter=opened.root / kit.INTERPRETER,
         kit_version=opened.kit_version,
         checkout=opened.checkout,
+        ca_bundle=ca_bundle,
     )
 
 

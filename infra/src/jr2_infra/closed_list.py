@@ -86,6 +86,12 @@ REPO: Final = Kind(f"{names.API_GROUP}/{names.API_VERSION}", "Repo", "repos")
 INSTANCE_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (SECRET, names.INSTANCE_SECRET),
     (SECRET, names.ORCHESTRATOR),
+    (SECRET, names.HARNESS_ENV_SECRET),
+    (SECRET, names.HELD_SECRETS),
+    (SECRET, names.HELD_TLS),
+    (SECRET, names.HELD_CA),
+    (SECRET, names.EFFECT_SECRETS),
+    (CONFIG_MAP, names.CA_MAP),
     (CONFIG_MAP, names.IMAGES_MAP),
     (CONFIG_MAP, names.HELD_MAP),
     (CONFIG_MAP, names.HARNESS_MAP),
@@ -118,7 +124,15 @@ INSTANCE_PATTERNS: Final[tuple[tuple[Kind, re.Pattern[str]], ...]] = (
 )
 """The names that follow from the config: the Secret of a token for git."""
 
-OPTIONAL_OBJECTS: Final[frozenset[tuple[Kind, str]]] = frozenset()
+OPTIONAL_OBJECTS: Final[frozenset[tuple[Kind, str]]] = frozenset(
+    {
+        (SECRET, names.HELD_SECRETS),
+        (SECRET, names.HELD_TLS),
+        (SECRET, names.HELD_CA),
+        (SECRET, names.EFFECT_SECRETS),
+        (CONFIG_MAP, names.CA_MAP),
+    }
+)
 """Objects with a fixed name that an Instance has only while its config or its Machines want them."""
 
 SYSTEM_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (

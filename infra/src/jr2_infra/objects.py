@@ -8,7 +8,7 @@ Source: spec/converge.md §5 and §6.2, design §5.3.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jr2 import names
@@ -16,12 +16,15 @@ from jr2.config import AllowFrom
 
 from . import closed_list, immutable, versions
 from .components import base, images, namespace, network, operator, orchestrator, secrets
+from .components import held as held_objects
 from .components.secrets import InstanceValues
 from .derived.live import LiveObject, LiveObjects, ObjectKey
 from .git import GitWants
 from .parts import Part, PartContext, PartsWanted, build_parts
 from .resources import KubernetesResource
 from .rules import KitRefs, Place
+from .secrets.certificates import Certificates
+from .secrets.decided import Held, SecretWants, hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Wants:
         allow_from: who may connect to the Orchestrator besides its own pods.
         git: tokens and ssh keys for its repositories.
         parts: the parts that its Machines need.
+        secrets: what its pods and Effects use and its Agents never see.
     """
 
     place: Place
@@ -63,6 +67,7 @@ class Wants:
     allow_from: tuple[AllowFrom, ...] = ()
     git: GitWants = field(default_factory=GitWants)
     parts: PartsWanted = field(default_factory=PartsWanted)
+    secrets: SecretWants = field(default_factory=SecretWants)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +137,7 @@ class Objects:
     parts: tuple[Part, ...]
     images_json: str
     held_json: str
+    held: Held
 
     def all(self) -> tuple[KubernetesResource, ...]:
         """Return every object in the order of the program."""
@@ -148,7 +154,11 @@ class Objects:
 
     @staticmethod
     def build(
-        wants: Wants, live: LiveObjects, minted: InstanceValues, shared: OperatorChoice
+        wants: Wants,
+        live: LiveObjects,
+        minted: InstanceValues,
+        shared: OperatorChoice,
+        certificates: Certificates,
     ) -> Objects:
         """Build the wanted objects.
 
@@ -157,6 +167,7 @@ class Objects:
             live: what the cluster holds: values and sizes that are kept.
             minted: new values for what is missing.
             shared: which shared parts are in the program.
+            certificates: makes those that are missing.
 
         Raises:
             StepFailed: a value of the Instance's Secret is of no use.
@@ -168,7 +179,14 @@ class Objects:
         refs = {"custodian": wants.custodian, "operator": wants.refs.operator}
         if wants.refs.harness:
             refs["harness"] = wants.refs.harness
-        images_json, held_json = images.images_json(refs), images.held_json()
+        found = hold(
+            wants.secrets,
+            instance,
+            held(live, closed_list.SECRET, ns, names.HELD_CA),
+            held(live, closed_list.SECRET, ns, names.HELD_TLS),
+            certificates,
+        )
+        images_json, held_json = images.images_json(refs), found.manifest.text()
         values = secrets.kept_values(
             held(live, closed_list.SECRET, ns, names.INSTANCE_SECRET), minted
         )
@@ -213,6 +231,10 @@ class Objects:
             instance_base=(
                 base.resource("secrets", secrets.instance_secret(instance, ns, values)),
                 base.resource("secrets", secrets.orchestrator_secret(instance, ns, values)),
+                *(
+                    base.resource("secrets", obj)
+                    for obj in held_objects.secrets(instance, ns, wants.secrets, found)
+                ),
                 *tokens,
                 *(
                     base.resource("maps", obj)
@@ -223,6 +245,10 @@ class Objects:
                         held=held_json,
                         harness=wants.harness,
                     )
+                ),
+                *(
+                    base.resource("maps", obj)
+                    for obj in held_objects.trust_map(instance, ns, found)
                 ),
                 *(
                     base.resource("network", obj)
@@ -247,7 +273,7 @@ class Objects:
                 ),
             ),
             parts=build_parts(
-                wants.parts,
+                replace(wants.parts, held=found.manifest),
                 PartContext(
                     instance=instance,
                     namespace=ns,
@@ -259,11 +285,14 @@ class Objects:
                     custodian_image=wants.custodian,
                     signing_key=values.signing_key,
                     harness_json=wants.harness,
+                    harness_reads=wants.secrets.read_by_harness(found),
+                    effector_reads=wants.secrets.effect_values(),
                 ),
                 live,
             ),
             images_json=images_json,
             held_json=held_json,
+            held=found,
         )
 
 

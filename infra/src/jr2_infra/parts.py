@@ -129,6 +129,8 @@ class PartContext:
         custodian_image: the Pinned image of the Custodian.
         signing_key: the Instance's.
         harness_json: the text of `harness.json`.
+        harness_reads: what a Harness and its Custodian read of secrets at their start, by name.
+        effector_reads: the values that the Instance Effector reads at its start, by name.
     """
 
     instance: str
@@ -141,6 +143,8 @@ class PartContext:
     custodian_image: str
     signing_key: str = field(repr=False)
     harness_json: str
+    harness_reads: Mapping[str, str] = field(default_factory=dict, repr=False)
+    effector_reads: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +260,7 @@ def _instance_harness(wanted: PartsWanted, about: PartContext, live: LiveObjects
         **images.custodian_files(ns),
         names.HELD_KEY: wanted.held.text(),
         names.HARNESS_KEY: about.harness_json,
+        **about.harness_reads,
     }
     image = _harness_image(about)
     return _part(
@@ -298,7 +303,11 @@ def _instance_effector(wanted: PartsWanted, about: PartContext) -> Part:
             kit_version=about.kit_version,
             priority_class=about.control_class,
             values_digest=read_digest(
-                signed.read_key(about.signing_key), {names.FILE_SIGNING_KEY: shared}
+                signed.read_key(about.signing_key),
+                {
+                    names.FILE_SIGNING_KEY: shared,
+                    **{name: about.effector_reads.get(name, "") for name in wanted.literal},
+                },
             ),
             literal=wanted.literal,
             referenced=wanted.referenced,

@@ -39,6 +39,9 @@ from .git import MissingKey
 from .graph import Graph, Resource
 from .objects import Objects, Wants, operator_choice
 from .resources import Component, DynamicResource, KubernetesResource, Program
+from .secrets.certificates import Certificates
+from .secrets.decided import check_values
+from .secrets.references import Named
 
 PROJECT: Final = "jr2"
 HEALING: Final = "nothing-more"
@@ -114,6 +117,7 @@ def make_plan(
     cluster_uid: str,
     node_images: Sequence[ImageFacts],
     minted: InstanceValues,
+    certificates: Certificates,
 ) -> ConvergePlan:
     """Decide one converge.
 
@@ -123,14 +127,18 @@ def make_plan(
         cluster_uid: the uid of `kube-system`.
         node_images: the imported Kit images; empty when they are pulled.
         minted: new values for Secrets that lack one, made once for each run.
+        certificates: makes those that are missing, the same ones for a whole run.
 
     Raises:
-        StepFailed: a value of the Instance's Secret is of no use.
+        StepFailed: a value of the Instance's Secret is of no use, or the secrets of the config lack
+            a value, a Secret or a key.
         Refusal: the claim of the Orchestrator cannot be what it must be.
     """
     shared = operator_choice(wants, cluster.live)
+    named = Named(secrets=cluster.secrets, config_maps=cluster.config_maps)
+    check_values(wants.secrets, named, wants.place.namespace)
     wants = replace(wants, git=wants.git.still(cluster.secrets))
-    objects = Objects.build(wants, cluster.live, minted, shared)
+    objects = Objects.build(wants, cluster.live, minted, shared, certificates)
     declared = [key_of(resource.object) for resource in objects.all()]
     governed = closed_list.governed(
         cluster.live, namespace=wants.place.namespace, declared=frozenset(declared)

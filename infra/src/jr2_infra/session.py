@@ -52,6 +52,8 @@ from .parts import PartsWanted
 from .plan import ConvergePlan, make_plan
 from .report import Prompter, Reporter, line_code
 from .rules import KitRefs, Ownership, Place
+from .secrets.certificates import Certificates
+from .secrets.decided import SecretWants
 from .steps import surroundings
 from .tooling import FindPrograms, FindTooling, Programs, Tooling
 
@@ -190,6 +192,7 @@ class Session:
         self._find_tooling = find_tooling
         self._reporter = reporter
         self._minted = secrets.mint_values()
+        self._certificates = Certificates()
         self._tooling: Programs
 
     @functools.cached_property
@@ -314,11 +317,23 @@ class Session:
         return self._plan(seen.wants, facts, seen.contact, self._node_images(seen.refs))
 
     def _read_cluster(self) -> cluster_facts.ClusterFacts:
-        return cluster_facts.read_cluster(self._api, self._place.namespace, self._named_secrets())
+        return cluster_facts.read_cluster(
+            self._api,
+            self._place.namespace,
+            self._named_secrets(),
+            self._secrets.named_config_maps(),
+        )
+
+    @functools.cached_property
+    def _secrets(self) -> SecretWants:
+        facts = self._instance
+        parts = [workflow.parts for workflow in facts.workflows]
+        return SecretWants.of(facts.config, parts, facts.ca_bundle)
 
     def _named_secrets(self) -> frozenset[str]:
         """Return the Secrets that the config names and somebody else keeps."""
-        return git.named_secrets(self._instance.config.git.credentials)
+        keys = git.named_secrets(self._instance.config.git.credentials)
+        return keys | self._secrets.named_secrets()
 
     def _first_contact(self, contact: Contact) -> None:
         """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
@@ -442,6 +457,7 @@ class Session:
             allow_from=tuple(config.network.allow_from),
             git=git.git_wants(self._instance, os.environ),
             parts=self._parts,
+            secrets=self._secrets,
         )
 
     def _plan(
@@ -457,6 +473,7 @@ class Session:
             cluster_uid=contact.cluster_uid,
             node_images=node_images,
             minted=self._minted,
+            certificates=self._certificates,
         )
 
     def _apply_namespace(self, obj: Mapping[str, Any]) -> None:

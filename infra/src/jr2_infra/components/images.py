@@ -42,11 +42,6 @@ def images_json(refs: Mapping[str, str]) -> str:
     return canonical({**refs, "sandbox": {}, "sandboxUser": {}})
 
 
-def held_json() -> str:
-    """Return `held.json` of an Instance that holds no secret."""
-    return canonical({"version": 1, "secrets": []})
-
-
 def harness_json(harness: Harness) -> str:
     """Return `harness.json`: where models are, and never a key.
 

@@ -2,8 +2,8 @@
 
 A fact reads and never writes. The first contact reads only what the rules of steps 5 and 6 judge;
 the rest is read once the namespace is known to be ours, one LIST for each kind and all at once.
-Of the Secrets of the namespace only those of the closed list are kept, and those that the config
-names.
+Of the Secrets and ConfigMaps of the namespace only those of the closed list are kept, and those
+that the config names.
 
 Source: design §5.1 and §5.2 (Prove first), spec/converge.md §4 steps 5–8.
 """
@@ -24,9 +24,9 @@ from jr2.wire import Health
 
 from .. import closed_list, kube
 from ..api import Api, ApiError
-from ..closed_list import NAMESPACE, NODE, POD, SECRET
+from ..closed_list import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET, Kind
 from ..components import base
-from ..derived.live import LiveObject, LiveObjects, live_objects
+from ..derived.live import LiveObject, LiveObjects, ObjectKey, live_objects
 
 _CONNECTIONS: Final = 12
 _PROBE_NAME: Final = "jr2-pod-resources-probe"
@@ -60,6 +60,7 @@ class ClusterFacts:
         health: what the Orchestrator says about itself; `None` when it does not answer.
         secrets: by name, the Secrets of the Instance's namespace that the config names and somebody
             else made; with their data.
+        config_maps: the same of ConfigMaps.
     """
 
     live: LiveObjects
@@ -67,6 +68,7 @@ class ClusterFacts:
     system_pods: tuple[LiveObject, ...]
     health: Health | None
     secrets: Mapping[str, LiveObject] = field(default_factory=dict, repr=False)
+    config_maps: Mapping[str, LiveObject] = field(default_factory=dict, repr=False)
 
 
 def read_contact(api: Api, context: str, namespace: str, *, with_nodes: bool) -> Contact:
@@ -100,13 +102,19 @@ def read_contact(api: Api, context: str, namespace: str, *, with_nodes: bool) ->
     )
 
 
-def read_cluster(api: Api, namespace: str, named: Collection[str] = ()) -> ClusterFacts:
+def read_cluster(
+    api: Api,
+    namespace: str,
+    named: Collection[str] = (),
+    named_maps: Collection[str] = (),
+) -> ClusterFacts:
     """Read every object that a converge may compare, and the pods that prove it.
 
     Args:
         api: the API server.
         namespace: the Instance's namespace.
         named: the names of the Secrets that the config names.
+        named_maps: the names of the ConfigMaps that it names.
 
     Raises:
         StepFailed: the API server refuses a read, or the connection broke.
@@ -118,7 +126,7 @@ def read_cluster(api: Api, namespace: str, named: Collection[str] = ()) -> Clust
         lambda: _one(api, closed_list.NAMESPACE, namespace),
     ]
     for kind in closed_list.instance_kinds():
-        also = named if kind == SECRET else ()
+        also = {SECRET: named, CONFIG_MAP: named_maps}.get(kind, ())
         reads.append(_lister(api, kind, namespace, closed_list.is_instance_object, also))
     for kind in closed_list.system_kinds():
         reads.append(_lister(api, kind, names.SYSTEM_NAMESPACE, closed_list.is_system_object))
@@ -131,19 +139,26 @@ def read_cluster(api: Api, namespace: str, named: Collection[str] = ()) -> Clust
     except httpx2.HTTPError as error:
         raise StepFailed(f"the API server stopped answering ({_words(error)})") from error
     live = live_objects(obj for objects in found for obj in objects)
-    foreign = {
-        key
-        for key in live
-        if (key.kind, key.namespace) == (SECRET.kind, namespace)
-        and not closed_list.is_instance_object(SECRET, key.name)
-    }
+    foreign = {kind: _foreign(live, kind, namespace) for kind in (SECRET, CONFIG_MAP)}
+    set_apart = {key for keys in foreign.values() for key in keys}
     return ClusterFacts(
-        live={key: obj for key, obj in live.items() if key not in foreign},
-        secrets={key.name: live[key] for key in foreign},
+        live={key: obj for key, obj in live.items() if key not in set_apart},
+        secrets={key.name: live[key] for key in foreign[SECRET]},
+        config_maps={key.name: live[key] for key in foreign[CONFIG_MAP]},
         pods=tuple(pods),
         system_pods=tuple(system_pods),
         health=health,
     )
+
+
+def _foreign(live: LiveObjects, kind: Kind, namespace: str) -> list[ObjectKey]:
+    """Return what was read because the config names it, and is no object of ours."""
+    return [
+        key
+        for key in live
+        if (key.kind, key.namespace) == (kind.kind, namespace)
+        and not closed_list.is_instance_object(kind, key.name)
+    ]
 
 
 def keeps_pod_resources(api: Api, namespace: str) -> bool:

@@ -109,6 +109,7 @@ class InstanceFacts:
         interpreter: its own Python.
         kit_version: the version of the `jr2` that it imports, which is the command's.
         checkout: the root of jr2's repository when that `jr2` is an editable checkout.
+        ca_bundle: the certificates of `harness.ca_bundle`, PEM.
     """
 
     root: Path
@@ -118,6 +119,7 @@ class InstanceFacts:
     interpreter: Path
     kit_version: str
     checkout: Path | None
+    ca_bundle: str | None = None
 
     @property
     def composes_sandbox(self) -> bool:

@@ -21,6 +21,7 @@ from jr2_infra.objects import Wants
 from jr2_infra.plan import ConvergePlan, make_plan
 from jr2_infra.resources import KubernetesResource
 from jr2_infra.rules import KitRefs, Place
+from jr2_infra.secrets.certificates import Certificates
 
 ASSEMBLY = "ab" * 32
 DIGEST = "sha256:" + "1" * 64
@@ -164,6 +165,8 @@ class World:
         self.system_pods: tuple[Any, ...] = ()
         self.health: Health | None = None
         self.secrets: dict[str, Any] = {}
+        self.certificates = Certificates()
+        self.config_maps: dict[str, Any] = {}
         self.images: tuple[ImageFacts, ...] = tuple(
             ImageFacts(ref=ref, held=None, archived=DIGEST, config=CONFIG)
             for ref in (self.refs.orchestrator, self.refs.operator)
@@ -194,6 +197,7 @@ class World:
             system_pods=self.system_pods,
             health=self.health,
             secrets=self.secrets,
+            config_maps=self.config_maps,
         )
 
     def plan(self, minted: InstanceValues = MINTED) -> ConvergePlan:
@@ -203,6 +207,7 @@ class World:
             cluster_uid="0123456789abcdef",
             node_images=self.images,
             minted=minted,
+            certificates=self.certificates,
         )
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
