@@ -125,6 +125,17 @@ def test_on_a_terminal_the_question_is_asked(typed: str, answer: bool) -> None:
     assert terminal.getvalue() == "deploy? [y/N] "
 
 
+def test_without_a_terminal_a_menu_is_not_shown_and_nothing_is_picked() -> None:
+    out, stdout, stderr = plain()
+
+    assert out.choose("where should the git ssh key come from?", ("a", "b")) is None
+    assert stdout.getvalue() == ""
+    assert stderr.getvalue() == (
+        "where should the git ssh key come from? — not a tty; pass --yes to take the recommended "
+        "option non-interactively\n"
+    )
+
+
 def test_a_stream_of_another_encoding_still_gets_the_line() -> None:
     raw = io.BytesIO()
     stderr = io.TextIOWrapper(raw, encoding="ascii")
