@@ -25,12 +25,18 @@ def shell(script: str) -> list[str]:
 def container(
     name: str = "main", *, image: str = IMAGE, command: Sequence[str] = _SLEEP, **more: Any
 ) -> dict[str, Any]:
-    """A container that sleeps until it is told to end, unless a case says otherwise."""
+    """A container that sleeps until it is told to end, unless a case says otherwise.
+
+    One that sleeps is watched by a probe, so that its rollout is believed at once.
+    """
+    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+    watched = {"readinessProbe": probe} if command is _SLEEP else {}
     return {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": list(command),
+        **watched,
         **more,
     }
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ import pytest
 from jr2.errors import StepFailed
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout
-from jr2_infra import kube, kubectl
+from jr2_infra import closed_list, kube, kubectl
 from jr2_infra.api import Api
 from jr2_infra.rollout.wait import wait
 from jr2_infra.rollout.workload import Workload
 
-from ..conftest import CONTEXT
+from ..conftest import CONTEXT, wait_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,85 @@ class Cluster:
             except StepFailed as failed:
                 error = failed.printed
         return Outcome(said=tuple(said), error=error, seconds=time.monotonic() - started)
+
+    def until_older(self, query: str, *, seconds: float) -> None:
+        """Wait until what `kubectl get` finds first is older than that, by the API server's clock."""
+
+        def is_older() -> bool:
+            found = json.loads(self.kubectl("get", *query.split(), "-o", "json"))["items"]
+            if not found:
+                return False
+            made = datetime.fromisoformat(found[0]["metadata"]["creationTimestamp"])
+            with self.api() as api:
+                return (api.server_time() - made).total_seconds() > seconds
+
+        wait_for(f"{query} to be older than {seconds:g} s", is_older, 60)
+
+    @contextmanager
+    def rewritten_images(self, namespace: str, image: str, other: str) -> Iterator[None]:
+        """An admission policy that puts another image into each pod, as one of a mirror does."""
+        name = f"rewrite-{namespace}"
+        group = "admissionregistration.k8s.io/v1"
+        containers = (
+            "object.spec.containers.map(c, Object.spec.containers{name: c.name, image: "
+            f"c.image == '{image}' ? '{other}' : c.image}})"
+        )
+        policy = {
+            "apiVersion": group,
+            "kind": "MutatingAdmissionPolicy",
+            "metadata": {"name": name},
+            "spec": {
+                "matchConstraints": {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": namespace}
+                    },
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE"],
+                            "resources": ["pods"],
+                        }
+                    ],
+                },
+                "failurePolicy": "Fail",
+                "reinvocationPolicy": "Never",
+                "mutations": [
+                    {
+                        "patchType": "ApplyConfiguration",
+                        "applyConfiguration": {
+                            "expression": f"Object{{spec: Object.spec{{containers: {containers}}}}}"
+                        },
+                    }
+                ],
+            },
+        }
+        binding = {
+            "apiVersion": group,
+            "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": {"name": name},
+            "spec": {"policyName": name},
+        }
+        probe = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "probe-", "namespace": namespace},
+            "spec": {"containers": [{"name": "probe", "image": image}]},
+        }
+
+        def rewrites() -> bool:
+            with self.api() as api:
+                made = api.dry_run_create(closed_list.POD, probe)
+            return bool(made["spec"]["containers"][0]["image"] == other)
+
+        try:
+            self.apply(policy, binding)
+            # An API server takes a new policy in a moment later.
+            wait_for("the policy to be in force", rewrites)
+            yield
+        finally:
+            self.kubectl("delete", "mutatingadmissionpolicybinding,mutatingadmissionpolicy", name)
+            wait_for("the policy to be gone", lambda: not rewrites())
 
     def name_image(self, image: str, name: str) -> None:
         """Give an image of the node one more name, as a delivery does."""

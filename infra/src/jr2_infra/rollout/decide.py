@@ -111,8 +111,7 @@ def judge(progress: Progress, seen: Observation) -> tuple[Progress, Verdict]:
     """
     made = seen.made
     running = _running(progress, made)
-    stays = all(item.stays for item in running.values())
-    if stays and revisions.is_complete(seen.workload):
+    if revisions.is_complete(seen.workload) and _all_stay(made, running):
         return progress, Verdict(state="done", restarted=_restarted(made))
     if not revisions.is_seen(seen.workload):
         return Progress(), Verdict(state="waiting", reason="its controller has not seen it yet")
@@ -171,6 +170,22 @@ def _running(progress: Progress, made: Sequence[Pod]) -> dict[tuple[str, str], R
                 restarts=container.restarts, looks=last.looks + 1 if last and again else 1
             )
     return found
+
+
+def _all_stay(made: Sequence[Pod], running: Mapping[tuple[str, str], Running]) -> bool:
+    """Say whether every pod is well by itself; the status of a workload may be of a moment ago."""
+    for pod in made:
+        if pods.has_ended(pod):
+            continue
+        if not pods.is_ready(pod):
+            return False
+        for container in pods.containers(pod):
+            if container.init or container.has_probe:
+                continue
+            last = running.get((pods.name_of(pod), container.name))
+            if last is None or not last.stays:
+                return False
+    return True
 
 
 def _pull_messages(progress: Progress, made: Sequence[Pod]) -> dict[tuple[str, str], str]:

@@ -27,6 +27,8 @@ PULL_REASONS: Final = frozenset(
 CONFIG_REASONS: Final = frozenset({"CreateContainerConfigError", "CreateContainerError"})
 RUNNING: Final = "Running"
 CRASH_REASON: Final = "CrashLoopBackOff"
+NOT_STARTED_REASONS: Final = frozenset({"RunContainerError", "PostStartHookError"})
+"""Why a container was made and does not run; the kubelet backs off from it as from a crash."""
 BEING_MADE_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "Waiting"})
 
 
@@ -67,11 +69,12 @@ class ContainerState:
 
     @property
     def is_crash_loop(self) -> bool:
-        """Whether it ended and was started again before.
+        """Whether it ended, or could not be started, and was started again before.
 
         While the kubelet backs off, the API shows `CrashLoopBackOff` or still how it ended.
         """
-        ended = self.reason == CRASH_REASON or self.exit_code is not None
+        backs_off = self.reason == CRASH_REASON or self.reason in NOT_STARTED_REASONS
+        ended = backs_off or self.exit_code is not None
         return not self.ready and bool(self.restarts) and ended
 
 

@@ -92,8 +92,32 @@ def test_a_crash_loop_fails_once_it_is_one(rollout: Rollout) -> None:
     assert (verdict.state, verdict.reason, count) == ("failed", "CrashLoopBackOff", 4)
 
 
-def test_a_crash_loop_is_one_also_while_the_api_shows_how_it_ended(rollout: Rollout) -> None:
-    ended = {"terminated": {"reason": "Error", "exitCode": 3}}
+@pytest.mark.parametrize("has_probe", [True, False])
+def test_a_status_of_a_moment_ago_does_not_make_a_pod_well(
+    rollout: Rollout, has_probe: bool
+) -> None:
+    ended = rollout.pod(
+        state={"terminated": {"reason": "Error", "exitCode": 3}},
+        phase="Running",
+        ready=not has_probe,
+    )
+    if not has_probe:
+        del ended["spec"]["containers"][0]["readinessProbe"]
+    seen = rollout.seen(ended, deployment=rollout.deployment(complete=True))
+    assert watch(*[seen] * 9)[1].state == "waiting"
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        {"terminated": {"reason": "Error", "exitCode": 3}},
+        {"terminated": {"reason": "Completed", "exitCode": 0}},
+        waiting("RunContainerError", "no such file or directory"),
+    ],
+)
+def test_a_crash_loop_is_one_also_while_the_api_shows_how_it_ended(
+    rollout: Rollout, ended: dict[str, Any]
+) -> None:
     once = rollout.seen(rollout.pod(state=ended, restarts=1))
     twice = rollout.seen(rollout.pod(state=ended, restarts=2))
     _, verdict, count = watch(once, once, twice)
