@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.load import under_load
+
 WORKFLOWS = Path(__file__).parent / "workflows"
 
 
@@ -26,6 +28,28 @@ def small_volume(pod: Any) -> Iterator[Path]:
     )
     if mounted.returncode != 0:
         pytest.skip("a small file system needs root: " + mounted.stderr.decode().strip())
+    try:
+        yield state
+    finally:
+        pod.close()
+        subprocess.run(["umount", "-l", str(state)], check=True)
+
+
+@pytest.fixture
+def volume_on_a_disk(pod: Any) -> Iterator[Path]:
+    """The pod's state folder as an ext4 of 200 MiB, whose syncs and journal are real."""
+    state: Path = pod.folder / "state"
+    disk: Path = pod.folder / "disk"
+    with disk.open("wb") as file:
+        file.truncate(200 * 2**20)
+    # No blocks are kept for root, which the test may be.
+    for command in (
+        ["mkfs.ext4", "-q", "-m", "0", str(disk)],
+        ["mount", "-o", "loop", str(disk), str(state)],
+    ):
+        done = subprocess.run(command, check=False, capture_output=True)
+        if done.returncode != 0:
+            pytest.skip("a file system of its own needs root: " + done.stderr.decode().strip())
     try:
         yield state
     finally:
@@ -91,3 +115,29 @@ def test_a_full_disk_leaves_runs_that_can_be_read_and_cancelled(
     assert (small_volume / "ballast").exists()
     made = pod.backup("now")
     assert made.returncode == 0, made.stderr
+
+
+@pytest.mark.timeout(300)
+def test_a_disk_that_is_full_for_a_while_loses_nothing_under_load(
+    pod: Any, volume_on_a_disk: Path
+) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    with under_load(pod) as load:
+        for _ in range(3):
+            load.progress(12)
+            filler = fill(volume_on_a_disk)
+            refused = 0
+            end = time.monotonic() + 60
+            while refused < 20:
+                assert time.monotonic() < end, "nothing was refused"
+                # The log of the store is written over in place; new runs make the store grow.
+                answer = pod.client.post("/workflows/clockwork/runs", json={})
+                if answer.status_code == 201:
+                    load.others.add(answer.json()["runId"])
+                else:
+                    assert answer.status_code == 507, answer.text
+                    refused += 1
+            os.unlink(filler)
+        load.progress(12)
+    assert main.poll() is None
