@@ -85,7 +85,11 @@ def compose(
     return Composed(
         container=_container(image, mounts, sandbox),
         volumes=tuple(volumes),
-        harness_mounts=(_mount(_CA, _CA_PATH),) if has_trust else (),
+        harness_mounts=tuple(
+            # A file of its own each: the trust of a running pod stays as it was at its start.
+            {**_mount(_CA, f"{_CA_PATH}/{key}"), "subPath": key}
+            for key in _trusted(is_held=is_held, has_ca_bundle=has_ca_bundle)
+        ),
         harness_env=tuple(
             {"name": name, "value": value}
             for name, value in _harness_env(held.secrets, has_ca_bundle=has_ca_bundle).items()
@@ -162,6 +166,12 @@ def _map_volume(name: str, config_map: str, keys: Sequence[str] = ()) -> dict[st
 
 def _mount(volume: str, path: str) -> dict[str, Any]:
     return {"name": volume, "mountPath": path, "readOnly": True}
+
+
+def _trusted(*, is_held: bool, has_ca_bundle: bool) -> tuple[str, ...]:
+    """Return the files of the map `jr2-ca` that a Harness reads."""
+    bundle = (names.KEY_CA_CERTIFICATE,) if has_ca_bundle else ()
+    return (*bundle, names.KEY_CA_EXTRA, names.KEY_CA_BUNDLE) if is_held else bundle
 
 
 def _harness_env(secrets: Sequence[HeldSecret], *, has_ca_bundle: bool) -> dict[str, str]:
