@@ -115,6 +115,10 @@ class Api:
         except (KeyError, ValueError) as error:
             raise ApiError(response.status_code, "the API server says no time") from error
 
+    def create(self, path: str, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Send an object that the server answers and does not keep, such as a review."""
+        return self._answer(self._http.post(path, json=dict(obj))) or {}
+
     def dry_run_create(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         """Ask the server what it would store; nothing is stored."""
         response = self._http.post(

@@ -19,6 +19,7 @@ from jr2.errors import Jr2Error, Refusal, StepFailed
 from . import versions
 
 LABEL_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
+NOTHING_APPLIED: Final = "Nothing was applied."
 ABORTED: Final = "aborted — nothing was changed"
 NOTHING_TO_BUILD: Final = (
     "images: nothing to build again with --force — this instance has no Sandbox Image, and a Kit "

@@ -27,7 +27,7 @@ import httpx2
 from jr2 import names, rbac
 from jr2.errors import Aborted, Jr2Error, StepFailed
 
-from . import assembly, crds, git, kube, rules
+from . import access, assembly, crds, git, kube, rules
 from . import converge as converge_state
 from .api import Api, ApiError
 from .closed_list import NAMESPACE, SECRET
@@ -216,6 +216,7 @@ class Session:
         if plan.is_proved:
             self._say(plan.standing_lines())
             return ()
+        self.check_rights(plan)
         with held_leases(self._http, self._reporter) as leases:
             own = leases.hold(self._place.namespace)
             plan = plan_under(leases, plan, lambda: self.look_again(seen))
@@ -347,7 +348,38 @@ class Session:
         # refusal.
         self._tooling = self._find_tooling()
         if owned is not Ownership.OURS and self._writes:
+            self._check_first_rights(absent=owned is Ownership.ABSENT)
             self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
+
+    def _check_first_rights(self, *, absent: bool) -> None:
+        """Before the namespace is written: whether all may be written that will be.
+
+        What the Instances share is written by the first converge to a cluster, and by one of
+        another Kit version; any other finds it as it should be.
+
+        Args:
+            absent: the namespace is not there yet.
+        """
+        config = self._instance.config
+        deployed = cluster_facts.operator_version(self._api)
+        needs = access.converge(
+            self._place.namespace,
+            shared=config.operator.manage and deployed != self._instance.kit_version,
+            makes_namespace=absent,
+        )
+        access.check_rights(self._api, self._place, needs, done=rules.NOTHING_APPLIED)
+
+    def check_rights(self, plan: ConvergePlan) -> None:
+        """Refuse a plan that writes what nobody may write.
+
+        Args:
+            plan: what is done.
+
+        Raises:
+            Refusal: each right that is missing.
+        """
+        needs = access.converge(self._place.namespace, shared=plan.writes_shared)
+        access.check_rights(self._api, self._place, needs, done=rules.NOTHING_APPLIED)
 
     def _keeps_pod_resources(self) -> bool:
         """Probe; a namespace that was just made may lack its service account for a moment."""

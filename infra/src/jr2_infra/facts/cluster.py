@@ -161,6 +161,20 @@ def _foreign(live: LiveObjects, kind: Kind, namespace: str) -> list[ObjectKey]:
     ]
 
 
+def operator_version(api: Api) -> str | None:
+    """Return the Kit version of the operator that stands; `None` when there is none, or no way to see.
+
+    A right that is missing is named by who asks for all of them.
+    """
+    path = closed_list.DEPLOYMENT.path(names.SYSTEM_NAMESPACE, names.OPERATOR)
+    try:
+        live = api.get(path)
+    except ApiError:
+        return None
+    version = ((live or {}).get("metadata", {}).get("labels") or {}).get(names.LABEL_VERSION)
+    return None if version is None else str(version)
+
+
 def keeps_pod_resources(api: Api, namespace: str) -> bool:
     """Ask by a dry run whether the cluster keeps pod-level resources.
 

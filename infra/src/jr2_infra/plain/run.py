@@ -131,6 +131,7 @@ def _plan(
         raise unanswered(seen.plan.missing_keys[0], place.namespace)
     plan, nonce = seen.plan, steps.PREVIEW
     if applies:
+        session.check_rights(plan)
         leases = run.leases = held.enter_context(held_leases(http, reporter))
         own = leases.hold(place.namespace)
         if steps.holds_shared(plan.program, place.namespace):
