@@ -43,8 +43,9 @@ class Request:
 
     @property
     def writes(self) -> bool:
-        """Whether it may change an object."""
-        return self.method != "GET" and not self.is_dry_run
+        """Whether it may change an object; a review is answered and not kept."""
+        is_review = self.path.startswith("/apis/authorization.k8s.io/")
+        return self.method != "GET" and not self.is_dry_run and not is_review
 
 
 @dataclass(slots=True)

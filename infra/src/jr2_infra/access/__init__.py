@@ -4,7 +4,7 @@
 API server before the first write of a converge, so that a right which is missing is named while
 nothing was changed.
 
-Source: design §6.3, ADR-0157.
+Source: design §6.3.
 """
 
 from __future__ import annotations
