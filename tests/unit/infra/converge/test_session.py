@@ -40,12 +40,16 @@ class Reporter:
 
 
 class Writes:
-    """An API server that takes every write and counts it."""
+    """An API server that takes every write and counts it, and grants every right."""
 
     def __init__(self) -> None:
         self.paths: list[str] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/selfsubjectaccessreviews"):
+            return httpx2.Response(201, json={"status": {"allowed": True}})
+        if request.method == "GET":
+            return httpx2.Response(404, json={"message": "not found"})
         self.paths.append(f"{request.method} {request.url.path}")
         return httpx2.Response(200, json={})
 
@@ -87,7 +91,10 @@ def session(
     http = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(writes))
     return Session(
         PLACE,
-        cast(Any, instance or SimpleNamespace(config=Config(), workflows=())),
+        cast(
+            Any,
+            instance or SimpleNamespace(config=Config(), workflows=(), kit_version="1.0.0.dev0"),
+        ),
         yes=yes,
         force=force,
         context=cast(Any, SimpleNamespace(server="https://127.0.0.1:1")),
