@@ -252,6 +252,7 @@ async def test_a_worker_that_is_away_is_503(
     bench.worker.leave()
     answer = await bench.publish(rig.assembly("x"))
     await refused(bench, answer, 503, "the worker is away")
+    assert answer.headers["Retry-After"] == "1"
 
 
 async def test_a_start_cleans_up_after_a_kill_in_the_middle_of_a_publish(

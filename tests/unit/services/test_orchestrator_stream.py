@@ -30,6 +30,7 @@ class Watcher:
     """A client of a feed, at the ASGI door."""
 
     status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
     text: str = ""
     ended: bool = False
     changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -53,6 +54,7 @@ class Watcher:
     async def send(self, message: Any) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            self.headers = {k.decode(): v.decode() for k, v in message["headers"]}
         else:
             self.text += message["body"].decode()
             self.ended = not message.get("more_body", False)
@@ -227,7 +229,7 @@ async def test_no_more_watchers_are_taken_than_there_may_be(
         await watcher.until("status")
         async with watching(bench, run) as (further, task):
             await ended(task)
-        assert further.status == 503
+        assert (further.status, further.headers["retry-after"]) == (503, "1")
     async with watching(bench, run) as (later, _):
         await later.until("status")
     assert later.status == 200

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import struct
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LENGTHS: Final = struct.Struct(">II")
@@ -62,24 +62,6 @@ async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | N
         body = await reader.readexactly(body_length)
     except asyncio.IncompleteReadError as cut:
         raise FrameError("the peer closed inside a frame") from cut
-    return _header(head), body
-
-
-def read_blocking(stream: BinaryIO) -> tuple[dict[str, Any], bytes] | None:
-    """Read one frame from a blocking, buffered stream; `None` when the peer closed between two.
-
-    Raises:
-        FrameError: as `read`.
-    """
-    lengths = stream.read(_LENGTHS.size)
-    if not lengths:
-        return None
-    if len(lengths) < _LENGTHS.size:
-        raise FrameError("the peer closed inside a frame")
-    head_length, body_length = _lengths(lengths)
-    head, body = stream.read(head_length), stream.read(body_length)
-    if len(head) < head_length or len(body) < body_length:
-        raise FrameError("the peer closed inside a frame")
     return _header(head), body
 
 

@@ -194,7 +194,8 @@ class Process:
                 stderr=errors,
             )
         theirs.close()
-        self.stream = self.socket.makefile("rb")
+        self._splitter = frames.Splitter()
+        self._received: list[tuple[bytes, bytes]] = []
         self.number = 0
 
     def send(self, body: bytes = b"", **header: Any) -> int:
@@ -203,9 +204,12 @@ class Process:
         return self.number
 
     def read(self) -> tuple[dict[str, Any], bytes]:
-        received = frames.read_blocking(self.stream)
-        assert received is not None
-        header, body = received
+        while not self._received:
+            data = self.socket.recv(2**16)
+            assert data, "the process closed the connection"
+            self._received += self._splitter.feed(data)
+        head, body = self._received.pop(0)
+        header: dict[str, Any] = json.loads(head)
         if header["kind"] == "stepped":
             # What is shown stands before the snapshot.
             at = header["view"]
@@ -225,7 +229,7 @@ class Process:
         return self.send(op="task", workflow="tasks", run_id="r", key=key, slot=slot, input=value)
 
     def close(self) -> None:
-        self.stream.close()
+        pass
         self.socket.close()
 
     def wait(self) -> int:

@@ -53,22 +53,26 @@ def error(code: int, message: str, headers: dict[str, str] | None = None) -> Res
     return answer({"error": message}, code, headers)
 
 
+def _ask_again(code: int) -> dict[str, str] | None:
+    """What passes by itself: the sender asks again, and no queue grows for it."""
+    return {"Retry-After": RETRY_AFTER} if code == 503 else None
+
+
 def install(app: FastAPI) -> None:
     """Have every error of the app answered with the one body."""
 
     async def api_error(_: Request, failed: Exception) -> Response:
         assert isinstance(failed, ApiError)
-        return error(failed.code, failed.message)
+        return error(failed.code, failed.message, _ask_again(failed.code))
 
     async def refused(_: Request, failed: Exception) -> Response:
         assert isinstance(failed, EventRefused)
-        # What passes by itself: the sender asks again, and no queue grows for it.
-        headers = {"Retry-After": RETRY_AFTER} if failed.code == 503 else None
-        return error(failed.code, failed.message, headers)
+        return error(failed.code, failed.message, _ask_again(failed.code))
 
     async def publish_refused(_: Request, failed: Exception) -> Response:
         assert isinstance(failed, PublishError)
-        return answer({"error": failed.message, "problems": failed.problems}, failed.code)
+        body = {"error": failed.message, "problems": failed.problems}
+        return answer(body, failed.code, _ask_again(failed.code))
 
     async def not_stored(_: Request, failed: Exception) -> Response:
         log.error("a change was not stored", extra={"reason": str(failed)})
