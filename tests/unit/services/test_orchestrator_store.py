@@ -316,3 +316,52 @@ async def test_of_steps_that_do_not_go_together_none_is_recorded(store: Store, w
     await store.write(lambda db: steps.record(db, made[:1], answer, 3))
     with pytest.raises((Stale, OtherRequest)):
         await store.write(lambda db: steps.record(db, made[1:], answer, 3))
+
+
+async def test_what_steps_cost_does_not_grow_with_the_runs_that_wait(store: Store) -> None:
+    asked: list[int] = []
+    for number in (30, 3000):
+
+        def park(db: sqlite3.Connection, number: int = number) -> None:
+            for each in range(number):
+                id_ = f"p{number}-{each}"
+                runs.insert(db, run(id_), Changes(armed=(timer(id_, "t", 10**12),)), 1)
+
+        await store.write(park)
+        asked.append(await _instructions(store, number))
+    few, many = asked
+    assert many < 1.5 * few
+
+
+async def _instructions(store: Store, mark: int) -> int:
+    """Return what eight steps cost: half of them go on, half end, all consume and arm timers."""
+    count = 0
+
+    def tick() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    begun = [run(f"s{mark}-{number}") for number in range(8)]
+    for each in begun:
+        armed = Changes(armed=(timer(each.id, "t", 10**12),))
+        await store.write(lambda db, each=each, armed=armed: runs.insert(db, each, armed, 1))  # type: ignore[misc]
+    made = [
+        recorded(each, timer="t", changes=Changes(armed=(timer(each.id, "u", 10**12),)))
+        for each in begun[:4]
+    ]
+    for each in begun[4:]:
+        step = recorded(each, timer="t", plain=False)
+        made.append(replace(step, run=replace(step.run, status="done")))
+
+    def job(db: sqlite3.Connection) -> None:
+        db.set_progress_handler(tick, 1)
+        steps.record(db, made, Answer(code=200, body="{}"), 3)
+        db.set_progress_handler(None, 0)
+
+    await store.write(job)
+    left = await store.read(
+        lambda db: db.execute("SELECT key FROM timers WHERE run LIKE 's%'").fetchall()
+    )
+    assert {key for (key,) in left} == {"u"}
+    return count

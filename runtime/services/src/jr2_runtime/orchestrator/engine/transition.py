@@ -17,10 +17,9 @@ from jr2 import host_wire, names
 from jr2.accepted import problems
 
 from ..store.rows import Live, Run, Settled, Task, Timer
-from ..store.runs import Changes
+from ..store.runs import NOTHING, Changes
 
 _encode: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-_NO_CHANGES: Final = Changes()
 _LONGEST_KEY: Final = 512
 _MOST_COMMANDS: Final = 10_000
 _LONGEST_DELAY: Final = 10 * 365 * 24 * 3600.0
@@ -121,7 +120,7 @@ def _after_step(run: Run, reply: host_wire.Stepped, body: bytes, now: int) -> Tr
         gates=gates,
     )
     if not reply.commands:
-        return Transition(run=after, changes=_NO_CHANGES)
+        return Transition(run=after, changes=NOTHING)
     return _obey(run, after, reply, now)
 
 
@@ -232,5 +231,5 @@ def fault(run: Run, reason: str) -> Transition:
     view = {**run.shown(), "status": "error", "fault": reason, "gates": []}
     return Transition(
         run=replace(run, status="error", reason=None, seq=run.seq + 1, view=to_json(view), gates=0),
-        changes=_NO_CHANGES,
+        changes=NOTHING,
     )

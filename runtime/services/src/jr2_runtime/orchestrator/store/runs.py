@@ -32,7 +32,8 @@ class Changes:
     disarmed: tuple[str, ...] = ()
 
 
-_NOTHING: Final = Changes()
+NOTHING: Final = Changes()
+"""A step that did nothing else."""
 
 
 def _run(row: Sequence[object]) -> Run:
@@ -140,7 +141,7 @@ def follow(
     for table, key in (("tasks", consumed_task), ("timers", consumed_timer)):
         if key is not None and not _delete(db, table, run.id, key):
             raise Stale(f"run {run.id} has consumed {key} already")
-    if run.status != "live" or changes != _NOTHING:
+    if run.status != "live" or changes != NOTHING:
         _apply(db, run, changes)
 
 
@@ -156,7 +157,7 @@ def settle(
     if not changed:
         return None
     settled = _run(changed[0])
-    _apply(db, settled, _NOTHING)
+    _apply(db, settled, NOTHING)
     return settled
 
 
@@ -181,18 +182,23 @@ def _apply(db: sqlite3.Connection, run: Run, changes: Changes) -> None:
         _delete(db, "tasks", run.id, key)
     for key in changes.disarmed:
         _delete(db, "timers", run.id, key)
+    begin(db, run.id, changes)
+
+
+def begin(db: sqlite3.Connection, run: str, changes: Changes) -> None:
+    """Record the tasks that a step started and the timers that it armed."""
     if changes.started:
         db.executemany(
             "INSERT OR REPLACE INTO tasks (run, key, machine, slot, input) VALUES (?, ?, ?, ?, ?)",
             [
-                (run.id, task.key, json.dumps(task.machine), task.slot, task.input)
+                (run, task.key, json.dumps(task.machine), task.slot, task.input)
                 for task in changes.started
             ],
         )
     if changes.armed:
         db.executemany(
             "INSERT OR REPLACE INTO timers (run, key, due_at) VALUES (?, ?, ?)",
-            [(run.id, timer.key, timer.due_at) for timer in changes.armed],
+            [(run, timer.key, timer.due_at) for timer in changes.armed],
         )
 
 

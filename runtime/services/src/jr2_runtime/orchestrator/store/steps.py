@@ -13,15 +13,16 @@ Source: design §4.3.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from . import answers, runs
 from .answers import Answer, Once
 from .rows import Run, Stale
-from .runs import Changes
+from .runs import NOTHING, Changes
 
+T = TypeVar("T")
 _MOST_ROWS: Final = 32
 """Of one statement. Its text says how many rows there are, and SQLite keeps the last texts."""
 
@@ -65,33 +66,68 @@ def record(db: sqlite3.Connection, steps: Sequence[Recorded], answer: Answer, no
         runs.move(db, steps[0].run, now)
         _follow(db, steps[0])
         return
+    ended = [step.run.id for step in steps if step.run.status != "live"]
+    live = [step for step in steps if step.run.status == "live" and step.changes != NOTHING]
     try:
         answers.keep_all(db, [step.once for step in steps if step.once is not None], answer, now)
-        _move_all(db, [step.run for step in steps if step.plain], now)
-        for step in steps:
-            if not step.plain:
-                runs.move(db, step.run, now)
-            _follow(db, step)
+        _move_all(db, _MOVE_PLAIN, [step.run for step in steps if step.plain], now)
+        _move_all(db, _MOVE, [step.run for step in steps if not step.plain], now)
+        consumed = [(step.run.id, step.task) for step in steps if step.task is not None]
+        if _delete_all(db, "tasks", consumed) != len(consumed):
+            raise Stale("a task was consumed before")
+        fired = [(step.run.id, step.timer) for step in steps if step.timer is not None]
+        if _delete_all(db, "timers", fired) != len(fired):
+            raise Stale("a timer was consumed before")
     except (Stale, sqlite3.IntegrityError) as bad:
         raise Apart from bad
+    for table in ("tasks", "timers"):
+        for part in _parts(ended):
+            marks = ", ".join("?" * len(part))
+            db.execute(f"DELETE FROM {table} WHERE run IN ({marks})", part)  # noqa: S608 - marks
+    _delete_all(db, "tasks", [(step.run.id, key) for step in live for key in step.changes.stopped])
+    _delete_all(
+        db, "timers", [(step.run.id, key) for step in live for key in step.changes.disarmed]
+    )
+    for step in live:
+        runs.begin(db, step.run.id, step.changes)
 
 
 def _follow(db: sqlite3.Connection, step: Recorded) -> None:
     runs.follow(db, step.run, step.changes, consumed_task=step.task, consumed_timer=step.timer)
 
 
-def _move_all(db: sqlite3.Connection, moved: Sequence[Run], now: int) -> None:
-    for at in range(0, len(moved), _MOST_ROWS):
-        part = moved[at : at + _MOST_ROWS]
+_MOVE_PLAIN: Final = "seq = new.column2, view = new.column3, snapshot = new.column4"
+_MOVE: Final = f"{_MOVE_PLAIN}, reason = NULL, status = new.column5, gates = new.column6"
+
+
+def _move_all(db: sqlite3.Connection, columns: str, moved: Sequence[Run], now: int) -> None:
+    for part in _parts(moved):
         values: list[object] = [now]
         for run in part:
-            values += (run.id, run.seq, run.view, run.snapshot)
-        rows = ", ".join(["(?, ?, ?, ?)"] * len(part))
+            values += (run.id, run.seq, run.view, run.snapshot, run.status, run.gates)
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(part))
         changed = db.execute(
-            "UPDATE runs SET seq = new.column2, view = new.column3, snapshot = new.column4,"  # noqa: S608 - marks
-            f" updated_at = ? FROM (VALUES {rows}) AS new"
+            f"UPDATE runs SET {columns}, updated_at = ? FROM (VALUES {rows}) AS new"  # noqa: S608 - constants
             " WHERE runs.id = new.column1 AND runs.seq = new.column2 - 1 AND runs.status = 'live'",
             values,
         )
         if changed.rowcount != len(part):
             raise Stale("a run moved on")
+
+
+def _delete_all(db: sqlite3.Connection, table: str, keys: Sequence[tuple[str, str]]) -> int:
+    """Delete rows by run and key; return how many were there."""
+    deleted = 0
+    for part in _parts(keys):
+        # As terms of OR each is looked up; in a list of pairs SQLite would read the whole table.
+        terms = " OR ".join(["(run = ? AND key = ?)"] * len(part))
+        deleted += db.execute(
+            f"DELETE FROM {table} WHERE {terms}",  # noqa: S608 - constants
+            [value for pair in part for value in pair],
+        ).rowcount
+    return deleted
+
+
+def _parts(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(rows), _MOST_ROWS):
+        yield rows[at : at + _MOST_ROWS]
