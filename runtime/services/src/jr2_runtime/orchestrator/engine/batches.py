@@ -6,8 +6,9 @@ all that go together: the way to the Assembly process and back, the transaction,
 loop. While a batch is under way the next one gathers, so batches grow with the load, and an event
 that is alone waits for nobody.
 
-What waits for the process of one Assembly never holds up the runs of another. A run is read when it
-is touched, and forgotten when its queue is empty.
+What waits for the process of one Assembly never holds up the runs of another. A run is read when its
+batch is taken, so however many wait, the snapshots of few are in memory; it is forgotten when its
+queue is empty.
 
 Source: design §4.3 and §4.4, ADR-0162.
 """
@@ -43,8 +44,8 @@ MOST_AT_ONCE: Final = 32
 """How many runs go in one batch."""
 BATCHES: Final = 4
 """How many batches of an Assembly are under way at once."""
-_MOST_READ: Final = 256
-"""How many runs are read at once."""
+_MOST_FOUND: Final = 256
+"""How many runs are looked up at once."""
 
 log = logging.getLogger("jr2.engine")
 
@@ -104,8 +105,8 @@ class Batches:
         self._has_settled = has_settled
         self._boxes: dict[str, Mailbox] = {}
         self._recent = Recent()
-        self._unread: deque[Mailbox] = deque()
-        self._is_reading = False
+        self._unknown: deque[Mailbox] = deque()
+        self._is_finding = False
         self._lines: dict[str, _Line] = {}
 
     def waiting(self) -> list[Item]:
@@ -124,8 +125,13 @@ class Batches:
             box.items.append(item)
             return
         known = self._recent.take(run)
-        is_known = known is not None
-        box = Mailbox(id=run, run=known, is_remembered=is_known, is_kept=is_known)
+        box = Mailbox(
+            id=run,
+            run=known,
+            assembly=None if known is None else known.assembly,
+            is_remembered=known is not None,
+            is_kept=known is not None,
+        )
         box.items.append(item)
         self._boxes[run] = box
         self._go_on(box)
@@ -151,17 +157,21 @@ class Batches:
             del self._boxes[box.id]
             if box.run is not None:
                 self._recent.put(box.run)
-        elif box.run is None:
-            self._unread.append(box)
-            if not self._is_reading:
-                self._is_reading = True
-                self._group.create_task(self._read())
-        elif box.run.status != "live":
-            del self._boxes[box.id]
-            for item in box.items:
-                item.fail(settled(box.run))
+        elif box.run is not None and box.run.status != "live":
+            self._is_over(box, box.run)
+        elif box.assembly is not None:
+            self._is_ready(box.assembly, box)
         else:
-            self._is_ready(box.run.assembly, box)
+            self._unknown.append(box)
+            if not self._is_finding:
+                self._is_finding = True
+                self._group.create_task(self._find())
+
+    def _is_over(self, box: Mailbox, run: Run) -> None:
+        """Refuse all that waits for a run that has settled."""
+        del self._boxes[box.id]
+        for item in box.items:
+            item.fail(settled(run))
 
     def _refuse(self, box: Mailbox, item: Item, error: Exception) -> None:
         """Do not take an event; the run is read again for the next one."""
@@ -200,26 +210,27 @@ class Batches:
             error = EventRefused(409, "the run moved on; the event was not taken")
             self._refuse(box, item, error)
 
-    # --- reading ----------------------------------------------------------------------------------
-    async def _read(self) -> None:
-        """Read the runs that are not known; this is the root of its coroutine."""
-        while self._unread:
-            boxes = [self._unread.popleft() for _ in range(min(len(self._unread), _MOST_READ))]
+    # --- finding ----------------------------------------------------------------------------------
+    async def _find(self) -> None:
+        """Look up which Assemblies runs hold; this is the root of its coroutine."""
+        while self._unknown:
+            number = min(len(self._unknown), _MOST_FOUND)
+            boxes = [self._unknown.popleft() for _ in range(number)]
             ids = [box.id for box in boxes]
             try:
-                found = await self._store.read(lambda db, ids=ids: rows.read_all(db, ids))  # type: ignore[misc]
+                found = await self._store.read(lambda db, ids=ids: rows.assembly_of(db, ids))  # type: ignore[misc]
             except Exception as error:
                 for box in boxes:
                     self._could_not(box, error)
                 continue
             for box in boxes:
-                box.run, box.is_kept = found.get(box.id), False
+                box.assembly = found.get(box.id)
                 item = box.head()
-                if box.run is None and item is not None and not box.is_gone:
-                    self._refuse(box, item, EventRefused(404, f'no run "{box.id}"'))
+                if box.assembly is None and item is not None and not box.is_gone:
+                    self._refuse(box, item, _no_run(box))
                 else:
                     self._go_on(box)
-        self._is_reading = False
+        self._is_finding = False
 
     # --- batches ----------------------------------------------------------------------------------
     def _is_ready(self, assembly: str, box: Mailbox) -> None:
@@ -258,16 +269,17 @@ class Batches:
             batch: the runs.
             left: those of which nothing has become yet.
         """
+        await self._read(batch, left)
         why = await self._why_not(assembly)
         for box in batch:
-            item = box.head()
-            error = why
-            if error is None and item is not None and isinstance(item.event, host_wire.GateEvent):
-                assert box.run is not None  # what is in a batch is known
-                error = not_open(box.run, item.event.gate)
-            if error is not None and item is not None:
-                left.discard(box)
-                self._refuse(box, item, error)
+            item, run = box.head(), box.run
+            if box in left and item is not None and run is not None:
+                error = why
+                if error is None and isinstance(item.event, host_wire.GateEvent):
+                    error = not_open(run, item.event.gate)
+                if error is not None:
+                    left.discard(box)
+                    self._refuse(box, item, error)
         if not left:
             return
         process = self._processes.for_steps(assembly)
@@ -289,6 +301,25 @@ class Batches:
                 await self._have(outcomes)
         # What nobody wanted any more has no outcome, and its run is gone.
         left.clear()
+
+    async def _read(self, batch: Sequence[Mailbox], left: set[Mailbox]) -> None:
+        """Read the runs that are not in memory; those that are over go."""
+        unread = [box for box in batch if box.run is None]
+        if not unread:
+            return
+        ids = [box.id for box in unread]
+        found = await self._store.read(lambda db: rows.read_all(db, ids))
+        for box in unread:
+            box.run, box.is_kept = found.get(box.id), False
+            item = box.head()
+            if box.is_gone or item is None:
+                continue  # `_asked` lets go of it
+            if box.run is None:
+                left.discard(box)
+                self._refuse(box, item, _no_run(box))
+            elif box.run.status != "live":
+                left.discard(box)
+                self._is_over(box, box.run)
 
     async def _why_not(self, assembly: str) -> EventRefused | None:
         """Return why this program does not load an Assembly; `None` when it does."""
@@ -402,6 +433,10 @@ class Batches:
         item.succeed()
         box.drop(item)
         self._go_on(box)
+
+
+def _no_run(box: Mailbox) -> EventRefused:
+    return EventRefused(404, f'no run "{box.id}"')
 
 
 _Made = tuple[_Asked, Transition]

@@ -79,6 +79,8 @@ class Mailbox:
     id: str
     run: Run | None
     """The run as it is in the store, as far as that is known."""
+    assembly: str | None
+    """That the run holds, as far as that is known."""
     is_remembered: bool
     """It was known before the first event came, so the store may know better."""
     is_kept: bool

@@ -17,7 +17,8 @@ from ..store import Store
 from ..store import runs as rows
 from ..store.rows import Timer
 
-_BATCH: Final = 256
+_BATCH: Final = 2048
+"""How many more timers are read at once than those that have fired and are not recorded yet."""
 _LONGEST_WAIT_MS: Final = 30_000
 """The wall clock may be set, so it is read again at least this often."""
 

@@ -221,6 +221,14 @@ def read_all(db: sqlite3.Connection, runs: Sequence[str]) -> dict[str, Run]:
     return {row[0]: _run(row) for row in found}
 
 
+def assembly_of(db: sqlite3.Connection, runs: Sequence[str]) -> dict[str, str]:
+    """Return the Assembly that each of some runs holds, of those that are there, by id."""
+    marks = ", ".join("?" * len(runs))
+    return dict(
+        db.execute(f"SELECT id, assembly FROM runs WHERE id IN ({marks})", tuple(runs))  # noqa: S608 - marks
+    )
+
+
 def read_shown(db: sqlite3.Connection, run: str) -> Run | None:
     """Return one run without its snapshot."""
     row = db.execute(f"SELECT {_SHOWN} FROM runs WHERE id = ?", (run,)).fetchone()  # noqa: S608
