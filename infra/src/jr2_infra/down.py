@@ -31,6 +31,7 @@ from .closed_list import (
     Kind,
 )
 from .facts import cluster as cluster_facts
+from .facts import holding
 from .lease import ConvergeLease
 from .leases import held_leases
 from .report import Reporter
@@ -210,7 +211,7 @@ def delete_all(
                 "\n".join(
                     [
                         f'namespace "{namespace}" still holds:',
-                        *(f"  {_held_by(obj)}" for obj in left),
+                        *(f"  {holding.held_by(kind.kind, obj)}" for obj in left),
                         f"  see: kubectl -n {namespace} get {kind.plural} -o yaml",
                     ]
                 )
@@ -235,7 +236,7 @@ def wait_until_gone(
     path = NAMESPACE.path(name=place.namespace)
     while (found := api.get(path)) is not None:
         if clock() > until:
-            raise StepFailed(rules.terminating_text(place, found))
+            raise StepFailed(rules.terminating_text(place, found, holding.what_holds(api, found)))
         reporter.progress(f"namespace {place.namespace} is being deleted")
         sleep(_LOOK_SECONDS)
     reporter.progress(None)
@@ -247,10 +248,3 @@ def _delete(api: Api, objects: Iterable[tuple[Kind, str, str | None]]) -> None:
         found = api.get(path)
         if found is not None:
             api.delete(path, uid=found["metadata"]["uid"])
-
-
-def _held_by(obj: dict[str, object]) -> str:
-    metadata = obj["metadata"]
-    assert isinstance(metadata, dict)
-    finalizers = ", ".join(metadata.get("finalizers") or []) or "no finalizer"
-    return f"{obj['kind']} {metadata['name']} ({finalizers})"

@@ -75,12 +75,15 @@ def check_version(place: Place, version: str) -> None:
     )
 
 
-def ownership(place: Place, namespace: Mapping[str, Any] | None) -> Ownership:
+def ownership(
+    place: Place, namespace: Mapping[str, Any] | None, held: Sequence[str] = ()
+) -> Ownership:
     """Say who owns the namespace.
 
     Args:
         place: where.
         namespace: the Namespace as the API gave it, or `None` when there is none.
+        held: what holds it, when it is being deleted.
 
     Raises:
         Refusal: it belongs to another Instance, or it is being deleted.
@@ -88,8 +91,8 @@ def ownership(place: Place, namespace: Mapping[str, Any] | None) -> Ownership:
     if namespace is None:
         return Ownership.ABSENT
     owner = check_owner(place, namespace)
-    if (namespace.get("status") or {}).get("phase") == "Terminating":
-        raise Refusal(terminating_text(place, namespace) + "\nNothing was applied.")
+    if is_terminating(namespace):
+        raise Refusal(terminating_text(place, namespace, held) + "\nNothing was applied.")
     return Ownership.UNLABELLED if owner is None else Ownership.OURS
 
 
@@ -108,7 +111,12 @@ def check_owner(place: Place, namespace: Mapping[str, Any]) -> str | None:
     return owner
 
 
-def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:
+def is_terminating(namespace: Mapping[str, Any]) -> bool:
+    """Say whether a namespace is being deleted."""
+    return (namespace.get("status") or {}).get("phase") == "Terminating"
+
+
+def terminating_text(place: Place, namespace: Mapping[str, Any], held: Sequence[str] = ()) -> str:
     """Return what is said of a namespace that is being deleted: what still holds it, and where."""
     going = f'namespace "{place.namespace}" on {place.context} is being deleted'
     lines = [f"{going}, and is held:"]
@@ -117,16 +125,20 @@ def terminating_text(place: Place, namespace: Mapping[str, Any]) -> str:
             lines.append(f"  {condition.get('type')}: {condition.get('message')}")
     if len(lines) == 1:
         lines = [f"{going} — run this again once it is gone"]
+    lines += [f"  {line}" for line in held]
     lines.append(f"  see: kubectl get namespace {place.namespace} -o yaml")
     return "\n".join(lines)
 
 
-def check_namespace_stays(place: Place, namespace: Mapping[str, Any] | None) -> None:
+def check_namespace_stays(
+    place: Place, namespace: Mapping[str, Any] | None, held: Sequence[str] = ()
+) -> None:
     """Fail a converge whose namespace was deleted while it ran.
 
     Args:
         place: where.
         namespace: the Namespace as the API gave it after the last write, or `None` when it is gone.
+        held: what holds it, when it is being deleted.
 
     Raises:
         StepFailed: it is gone or being deleted, and with it what was applied.
@@ -137,7 +149,7 @@ def check_namespace_stays(place: Place, namespace: Mapping[str, Any] | None) -> 
             "run `jr2 up` again"
         )
     if namespace["metadata"].get("deletionTimestamp"):
-        raise StepFailed(terminating_text(place, namespace))
+        raise StepFailed(terminating_text(place, namespace, held))
 
 
 def first_contact(place: Place, owned: Ownership) -> str | None:

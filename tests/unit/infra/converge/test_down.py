@@ -250,7 +250,7 @@ def test_a_sandbox_that_is_held_is_named_with_its_finalizer(server: Server) -> N
     client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(server))
     with pytest.raises(StepFailed) as caught:
         down.delete_all(Api(client), SANDBOX, "demo", sleep=sleep, clock=lambda: now[0])
-    assert "  Sandbox ws-1 (example.com/hold)" in str(caught.value)
+    assert "  Sandbox ws-1 is held by example.com/hold" in str(caught.value)
 
 
 def test_a_namespace_that_does_not_go_says_what_holds_it(server: Server) -> None:
