@@ -34,6 +34,7 @@ class Row:
 CHECK: Final = "check.md"
 CONVERGE: Final = "converge.md"
 FIX: Final = "fix-a-failed-converge.md"
+HOLD: Final = "hold-secrets.md"
 GIT: Final = "give-the-cluster-git-credentials.md"
 
 ROWS: Final = (
@@ -379,28 +380,40 @@ ROWS: Final = (
     ),
     Row(
         text='error: harness.env_from references Secret "<name>", which does not exist in namespace "<namespace>" — create it first: kubectl -n <namespace> create secret generic <name> --from-literal=KEY=...',
-        page=CONVERGE,
+        page=HOLD,
+        tests=(
+            "tests/unit/infra/secrets/test_step_ten.py::test_env_from_names_a_secret_that_does_not_exist",
+        ),
     ),
     Row(
         text='error: secrets[<i>] needs exactly one of value or value_from — <NAME> has neither, which is what an unset .env variable reads as: set <NAME> in .env, or reference a Secret with value_from=SecretKeyRef(name="<name>", key="<key>") (ADR-0059)',
-        page=CONVERGE,
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_neither_value_nor_value_from",),
     ),
     Row(
-        text="error: secrets[<i>] needs exactly one of value or value_from, not both …",
-        page=CONVERGE,
+        text="error: secrets[<i>] needs exactly one of value or value_from — not both (ADR-0059)",
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_both_value_and_value_from",),
     ),
-    Row(text="error: secrets[<i>].value is empty — set <NAME> in .env (ADR-0059)", page=CONVERGE),
+    Row(
+        text="error: secrets[<i>].value is empty — set <NAME> in .env (ADR-0059)",
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_an_empty_value",),
+    ),
     Row(
         text="error: secrets[<i>].value holds a character a header cannot carry (outside printable ASCII) or leading or trailing space — a pasted newline, most likely; the value itself is not shown (ADR-0059)",
-        page=CONVERGE,
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_a_value_that_no_header_carries",),
     ),
     Row(
         text='error: secrets[<i>].value_from names Secret "<name>", which does not exist in the instance\'s namespace — create it first: kubectl create secret generic <name> --from-literal=<key>=... (ADR-0019, ADR-0059)',
-        page=CONVERGE,
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_a_secret_that_does_not_exist",),
     ),
     Row(
         text='error: secrets[<i>].value_from names key "<key>" of Secret "<name>", which has no such key (ADR-0059)',
-        page=CONVERGE,
+        page=HOLD,
+        tests=("tests/unit/infra/secrets/test_step_ten.py::test_a_key_that_does_not_exist",),
     ),
     Row(
         text="error: <part>: rollout did not complete in namespace <namespace> — the pods say:",
@@ -474,6 +487,7 @@ ROWS: Final = (
         page=CONVERGE,
         tests=(
             "tests/unit/infra/rollout/test_rollout_wait.py::test_another_image_in_a_complete_rollout_is_an_error",
+            "tests/cluster/rollout/test_images.py::test_a_pod_that_carries_another_image_is_an_error",
         ),
     ),
     Row(
@@ -499,20 +513,33 @@ ROWS: Final = (
     Row(
         text='error: <urls> bind over ssh and need the "<secret>" Secret — re-run and pick a key source, create the Secret yourself (kubectl -n <namespace> create secret generic <secret> --from-file=identity=<path>), or bind the urls over https (+ a token in git.credentials)',
         page=GIT,
+        tests=(
+            "tests/unit/infra/git/test_choose.py::test_who_picks_none_gets_the_other_ways",
+            "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
+        ),
     ),
     Row(
         text="where should the git ssh key come from? — not a tty; pass --yes to take the recommended option non-interactively",
         page=GIT,
+        tests=(
+            "tests/unit/cli/test_output.py::test_without_a_terminal_a_menu_is_not_shown_and_nothing_is_picked",
+            "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
+        ),
     ),
     Row(
-        text="refusing the key from <where>: it is passphrase-protected. The in-cluster clone runs unattended and cannot answer a passphrase, and jr2 will not store a decrypted copy — use an unencrypted key, or let jr2 generate a deploy key",
+        text="error: refusing the key from <where>: it is passphrase-protected. The in-cluster clone runs unattended and cannot answer a passphrase, and jr2 will not store a decrypted copy — use an unencrypted key, or let jr2 generate a deploy key",
         page=GIT,
+        tests=(
+            "tests/unit/infra/git/test_keys.py::test_a_key_with_a_passphrase_is_refused",
+            "tests/cluster/test_git_credentials.py::test_a_key_with_a_passphrase_is_refused",
+        ),
     ),
     Row(
         text='warning: git.credentials "<match>": the Secret "<name>" does not exist in namespace <namespace> — a push that needs it is refused at provision until it exists and jr2 up runs again (ADR-0051)',
         page=GIT,
         tests=(
             "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
+            "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
         ),
     ),
     Row(
@@ -527,6 +554,7 @@ ROWS: Final = (
         page=GIT,
         tests=(
             "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
+            "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
         ),
     ),
 )
