@@ -74,6 +74,18 @@ NETWORK_POLICY: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpo
 PRIORITY_CLASS: Final = Kind(
     "scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False
 )
+ADMISSION_POLICY: Final = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    namespaced=False,
+)
+ADMISSION_BINDING: Final = Kind(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
 CRD: Final = Kind(
     "apiextensions.k8s.io/v1",
     "CustomResourceDefinition",
@@ -145,6 +157,8 @@ CLUSTER_OBJECTS: Final[tuple[tuple[Kind, str], ...]] = (
     (NAMESPACE, names.SYSTEM_NAMESPACE),
     (CRD, names.SANDBOXES_CRD),
     (CRD, names.REPOS_CRD),
+    (ADMISSION_POLICY, names.SECRETS_POLICY),
+    (ADMISSION_BINDING, names.SECRETS_POLICY),
     (CLUSTER_ROLE, names.OPERATOR_ROLE),
     (CLUSTER_ROLE_BINDING, names.OPERATOR_ROLE_BINDING),
     (PRIORITY_CLASS, names.PRIORITY_CONTROL),

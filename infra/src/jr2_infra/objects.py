@@ -15,7 +15,16 @@ from jr2 import names
 from jr2.config import AllowFrom
 
 from . import closed_list, immutable, versions
-from .components import base, images, namespace, network, operator, orchestrator, secrets
+from .components import (
+    admission,
+    base,
+    images,
+    namespace,
+    network,
+    operator,
+    orchestrator,
+    secrets,
+)
 from .components import held as held_objects
 from .components.secrets import InstanceValues
 from .derived.live import LiveObject, LiveObjects, ObjectKey
@@ -208,6 +217,7 @@ class Objects:
             operator_base = [
                 operator.system_namespace(),
                 *(operator.custom_resource(crd) for crd in wants.crds),
+                *admission.secrets_policy(),
                 *operator.rights(wants.operator_rules),
             ]
             operator_pods = [

@@ -93,6 +93,7 @@ class Converged:
             cluster_uid=UID,
             node_images=(),
             minted=MINTED,
+            certificates=self.world.certificates,
         )
         program = _without_pods(plan.program)
         return Look(

@@ -141,6 +141,7 @@ SAMPLES: Mapping[str, Any] = {
             "clientConfig": {"url": "https://evil.example/convert"},
         },
     },
+    "data": {"evil": "eA=="},
     "dnsConfig": {"nameservers": ["192.0.2.1"]},
     "dnsPolicy": "Default",
     "egress": [{}],

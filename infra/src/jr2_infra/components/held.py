@@ -65,7 +65,8 @@ def _secrets(
             namespace=namespace,
             labels=instance_labels(instance),
             type="Opaque",
-            data=encoded(values),
+            # The API drops data that are empty, so asking for them would differ each time.
+            **({"data": encoded(values)} if values else {}),
         )
 
     yield secret(names.HARNESS_ENV_SECRET, wants.env_values())

@@ -46,7 +46,7 @@ def objects(plan: ConvergePlan) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def values(obj: dict[str, Any]) -> dict[str, str]:
-    return {key: base64.b64decode(text).decode() for key, text in obj["data"].items()}
+    return {key: base64.b64decode(text).decode() for key, text in obj.get("data", {}).items()}
 
 
 def secrets_of(plan: ConvergePlan) -> dict[str, dict[str, str]]:
@@ -55,7 +55,8 @@ def secrets_of(plan: ConvergePlan) -> dict[str, dict[str, str]]:
 
 def test_an_instance_that_holds_nothing(world: World) -> None:
     found = objects(world.plan())
-    assert values(found["Secret", names.HARNESS_ENV_SECRET]) == {}
+    # The API server keeps no empty data: asked for, they would differ in each converge.
+    assert "data" not in found["Secret", names.HARNESS_ENV_SECRET]
     optional = {(kind.kind, name) for kind, name in closed_list.OPTIONAL_OBJECTS}
     assert not optional & found.keys()
     assert (
