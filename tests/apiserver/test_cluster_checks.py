@@ -206,13 +206,13 @@ class TestPodResources:
         self, server: ApiServer, instance: Instance
     ) -> None:
         server.add_node("n1")
-        reads = server.user_kubeconfig("reads-only", "readers")
+        reads = server.user_kubeconfig("reads-only", "checks-reads-only")
         rules = [
             {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
             {"nonResourceURLs": ["*"], "verbs": ["get"]},
             {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "patch"]},
         ]
-        grant(server, "readers", rules)
+        grant(server, "checks-reads-only", rules)
         said = instance.up(server, kubeconfig=reads).splitlines()
         assert said[-1] == NO_REGISTRY
         (warning,) = [line for line in said if line.startswith("warning: could not confirm")]
