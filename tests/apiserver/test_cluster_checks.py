@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from jr2 import names
+from jr2_infra.api import Api, ApiError
+from jr2_infra.facts.cluster import keeps_pod_resources
 from tests.apiserver.conftest import BIN, Instance, NewInstance, StartApiServer
 from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
 from tests.apiserver.version_proxy import VersionProxy
@@ -203,23 +205,20 @@ class TestPodResources:
         assert server.get("/api/v1/namespaces/jr2-system") is None
 
     def test_what_cannot_be_confirmed_is_a_warning(
-        self, server: ApiServer, instance: Instance
+        self, start_api_server: StartApiServer, instance: Instance
     ) -> None:
+        server = start_api_server()
         server.add_node("n1")
-        reads = server.user_kubeconfig("reads-only", "checks-reads-only")
-        rules = [
-            {"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
-            {"nonResourceURLs": ["*"], "verbs": ["get"]},
-            {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create", "patch"]},
-        ]
-        grant(server, "checks-reads-only", rules)
-        said = instance.up(server, kubeconfig=reads).splitlines()
+        server.add_namespace("watched")
+        no_bare_pods(server)
+        said = instance.up(server).splitlines()
         assert said[-1] == NO_REGISTRY
-        (warning,) = [line for line in said if line.startswith("warning: could not confirm")]
+        (warning,) = [line for line in said if line.startswith("warning: ")]
         assert warning.startswith(
-            "warning: could not confirm pod-level resources on tests: pods is forbidden: User "
-            '"reads-only" cannot create resource "pods"'
+            "warning: could not confirm pod-level resources on tests: pods "
+            '"jr2-pod-resources-probe" is forbidden: '
         )
+        assert warning.endswith("denied request: pods come from controllers here")
 
 
 class TestPlatforms:
@@ -350,25 +349,47 @@ def stand_ins(folder: Path, targets: str) -> str:
     return f"{folder}:{BIN}:{os.environ['PATH']}"
 
 
-def grant(server: ApiServer, group: str, rules: Sequence[Mapping[str, Any]]) -> None:
-    """Give a group the rights of a ClusterRole."""
-    api = "rbac.authorization.k8s.io"
+def no_bare_pods(server: ApiServer) -> None:
+    """Refuse every pod that a person makes, and wait until the API server does."""
+    api = "admissionregistration.k8s.io"
     server.post(
-        f"/apis/{api}/v1/clusterroles",
+        f"/apis/{api}/v1/validatingadmissionpolicies",
         {
             "apiVersion": f"{api}/v1",
-            "kind": "ClusterRole",
-            "metadata": {"name": group},
-            "rules": rules,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "no-bare-pods"},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {
+                            "apiGroups": [""],
+                            "apiVersions": ["v1"],
+                            "operations": ["CREATE"],
+                            "resources": ["pods"],
+                        }
+                    ]
+                },
+                "validations": [
+                    {"expression": "false", "message": "pods come from controllers here"}
+                ],
+            },
         },
     )
     server.post(
-        f"/apis/{api}/v1/clusterrolebindings",
+        f"/apis/{api}/v1/validatingadmissionpolicybindings",
         {
             "apiVersion": f"{api}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": group},
-            "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": group},
-            "subjects": [{"apiGroup": api, "kind": "Group", "name": group}],
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "no-bare-pods"},
+            "spec": {"policyName": "no-bare-pods", "validationActions": ["Deny"]},
         },
     )
+    deadline = time.monotonic() + 60
+    with server.kube_context().http() as http:
+        while True:
+            try:
+                keeps_pod_resources(Api(http), "watched")
+            except ApiError:
+                return
+            assert time.monotonic() < deadline, "the policy never held"
+            time.sleep(0.1)
