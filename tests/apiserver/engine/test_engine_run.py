@@ -242,6 +242,44 @@ def test_a_killed_run_leaves_no_process_and_its_folder_goes_unread(
     )
 
 
+@pytest.mark.parametrize("who", ["pulumi up", "pulumi-resource-kubernetes"])
+def test_a_killed_engine_or_plugin_ends_the_run_with_an_error_and_the_next_one_finishes(
+    cluster: Cluster, tmp_path: Path, who: str
+) -> None:
+    """`kill -9` in the middle of the creates: the command lives, and says so."""
+    running = Running(cluster, tmp_path)
+    try:
+        victims = [pid for pid in running.members() if who in command_line(pid)]
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        code = running.process.wait(timeout=60)
+        assert running.members() == []
+        assert list(tmp_path.iterdir()) == []
+    finally:
+        running.end()
+
+    assert victims
+    assert code == 1, "a run whose engine was killed is no success"
+    objects = [cluster.named("Namespace"), *running.maps]
+    program, live = cluster.program(objects), cluster.live(objects)
+    assert 1 < len(live) < len(objects), "it was in the middle"
+    cluster.engine(program, live, folder_root=tmp_path)
+    assert differences(program, cluster.live(objects)) == []
+    cluster.http.request(
+        "DELETE",
+        f"/api/v1/namespaces/{cluster.namespace}/configmaps",
+        params={"labelSelector": "!engine-test"},
+    )
+
+
+def command_line(pid: int) -> str:
+    try:
+        line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+    return "" if "minder.py" in line else line
+
+
 def test_an_interrupt_ends_everything_before_the_command(cluster: Cluster, tmp_path: Path) -> None:
     """4f."""
     running = Running(cluster, tmp_path)
