@@ -12,12 +12,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from . import check, kube
+from .facts.instance import WorkflowFacts
 from .report import Prompter, Reporter
 from .rules import Place
 from .tooling import FindTooling
@@ -96,9 +97,7 @@ def up(
         code="header",
     )
     instance = check.check_machines(opened, reporter)
-    reporter.line(
-        f"agents: (none) (carried by {len(instance.workflows)} workflow machine(s))", code="agents"
-    )
+    reporter.line(agents_line(instance.workflows), code="agents")
     loading.join()
     from . import session
 
@@ -114,6 +113,13 @@ def up(
     reporter.line(CONVERGED, code="converged")
     for line in after:
         reporter.line(line, code="git-ssh")
+
+
+def agents_line(workflows: Sequence[WorkflowFacts]) -> str:
+    """Return the line that names the Agents which the Machines carry."""
+    slots = sorted({agent.slot for workflow in workflows for agent in workflow.parts.agents})
+    carried = f"carried by {len(workflows)} workflow machine(s)"
+    return f"agents: {', '.join(slots) or '(none)'} ({carried})"
 
 
 def _load_session() -> None:

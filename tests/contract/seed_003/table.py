@@ -1,5 +1,7 @@
 """Every refusal, error and warning of seed 003, in its order, with the tests that show its text.
 
+The lines that its examples show of steps that go well follow at the end.
+
 A text is the seed's, after the word table of the design: `<…>` stands for a value, and `…` for a
 part that the seed itself leaves open. Two texts have another place than in the seed, as the design
 says: lockfiles are met in step 4, and the folder of a Sandbox Image in `jr2 check`.
@@ -21,7 +23,7 @@ class Row:
     Args:
         text: the first line that the command prints.
         tests: the tests that show it, as pytest names them.
-        page: the page of the docs that has it.
+        page: the page of the docs that has it; `NOWHERE` for the line of a step that goes well.
         below: lines that follow it, each shown by one of the tests too.
     """
 
@@ -35,6 +37,8 @@ CHECK: Final = "check.md"
 CONVERGE: Final = "converge.md"
 FIX: Final = "fix-a-failed-converge.md"
 HOLD: Final = "hold-secrets.md"
+NOWHERE: Final = ""
+"""A line of a step, which the pages show in examples."""
 GIT: Final = "give-the-cluster-git-credentials.md"
 
 ROWS: Final = (
@@ -555,6 +559,94 @@ ROWS: Final = (
         tests=(
             "tests/unit/infra/converge/test_plan_git.py::test_what_will_fail_later_is_warned_about_in_each_run",
             "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
+        ),
+    ),
+    Row(
+        text='jr2 up — instance "<instance>" → context <context> / namespace <namespace>',
+        page=NOWHERE,
+        tests=(
+            "tests/unit/cli/test_instance_verbs.py::test_up_says_its_header_before_what_it_refuses",
+            "tests/cluster/test_kit_upgrade.py::test_one_converge_moves_orchestrator_operator_and_assembly",
+        ),
+    ),
+    Row(
+        text="typecheck: <tool> (the instance's own checker)",
+        page=NOWHERE,
+        tests=(
+            "tests/contract/test_new_instance.py::test_a_new_instance_installs_and_checks",
+            "tests/cluster/test_first_run.py::test_a_type_error_changes_nothing",
+        ),
+    ),
+    Row(
+        text="orchestrator: applying (image <image>)",
+        page=NOWHERE,
+        tests=(
+            "tests/unit/infra/converge/test_plan.py::test_a_converged_cluster_is_proved_and_says_the_same_lines",
+        ),
+    ),
+    Row(
+        text="orchestrator: waiting for rollout",
+        page=NOWHERE,
+        tests=(
+            "tests/unit/cli/test_output.py::test_progress_is_shown_on_a_terminal_only_and_a_line_stays_whole",
+            "tests/cluster/test_kit_upgrade.py::test_one_converge_moves_orchestrator_operator_and_assembly",
+        ),
+    ),
+    Row(
+        text="converged — `jr2 run <workflow>` when ready",
+        page=NOWHERE,
+        tests=(
+            "tests/unit/cli/test_output.py::test_a_stream_of_another_encoding_still_gets_the_line",
+            "tests/cluster/test_demo.py::test_the_demo_ends_with_a_run",
+        ),
+    ),
+    Row(
+        text='git.credentials "<match>": clone Secret jr2-git-<hash>',
+        page=NOWHERE,
+        tests=(
+            "tests/unit/infra/git/test_tokens.py::test_each_entry_whose_variable_is_set_has_a_secret",
+            "tests/cluster/test_git_credentials.py::test_generate_waits_makes_the_secret_and_reminds",
+        ),
+    ),
+    Row(
+        text='<url> bind over ssh and the "<secret>" Secret their git.credentials entry names does not exist.',
+        page=NOWHERE,
+        below=(
+            'whichever key you pick lands in a Secret in namespace "<namespace>" — readable by anyone with',
+            "Secret read there, and at rest in etcd. A deploy key leaks read access to the repos you",
+            "register it on; a personal key leaks everything it can reach.",
+            "where should the git ssh key come from?",
+            "❯ generate a fresh in-cluster deploy keypair (recommended — one registration per repo)",
+            "use another local key (type a path)",
+            "paste a private key (input hidden)",
+            "(↑/↓ move · enter selects · esc cancels)",
+        ),
+        tests=(
+            "tests/unit/infra/git/test_choose.py::test_generate_shows_the_public_half_and_waits",
+            "tests/cluster/test_git_credentials.py::test_with_no_terminal_nothing_is_picked_and_nothing_written",
+            "tests/unit/cli/test_output.py::test_without_a_terminal_a_menu_is_not_shown_and_nothing_is_picked",
+            "tests/unit/cli/test_prompts.py::test_keys_of_the_menu",
+        ),
+    ),
+    Row(
+        text="generated deploy key <fingerprint> — register this PUBLIC key (read access):",
+        page=NOWHERE,
+        below=("register this public key with your git host, then press enter to continue:",),
+        tests=(
+            "tests/unit/infra/git/test_choose.py::test_generate_shows_the_public_half_and_waits",
+            "tests/cluster/test_git_credentials.py::test_generate_waits_makes_the_secret_and_reminds",
+        ),
+    ),
+    Row(
+        text='git ssh: a deploy key was generated into "<secret>" this converge and nothing has registered it yet:',
+        page=NOWHERE,
+        below=(
+            "until it is registered, <url> will not sync (the Orchestrator serves anyway)",
+            "the cache agent retries on its own — `jr2 status` reports each Repo's last error per node",
+        ),
+        tests=(
+            "tests/unit/infra/git/test_choose.py::test_the_reminder_of_a_fresh_key",
+            "tests/cluster/test_git_credentials.py::test_generate_waits_makes_the_secret_and_reminds",
         ),
     ),
 )

@@ -14,7 +14,7 @@ import pytest
 
 from jr2.config import Config, Git, GitCredential
 from jr2.errors import Jr2Error
-from jr2_infra import check
+from jr2_infra import check, converge
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import MakeInstance, Said
@@ -621,3 +621,6 @@ def test_what_a_machine_carries_reaches_the_converge(
     assert (parts.menu_only, parts.instance_effector) == (True, True)
     assert found.composes_sandbox
     assert found.menu_only_agents
+    line = converge.agents_line(found.workflows)
+    assert line == "agents: coder (carried by 1 workflow machine(s))"
+    assert converge.agents_line(()) == "agents: (none) (carried by 0 workflow machine(s))"
