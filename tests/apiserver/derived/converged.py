@@ -89,7 +89,12 @@ class Converged:
         """Read the cluster and plan, as `jr2 up` does."""
         plan = make_plan(
             self.world.wants,
-            read_cluster(self.api, self.name),
+            read_cluster(
+                self.api,
+                self.name,
+                self.world.wants.secrets.named_secrets(),
+                self.world.wants.secrets.named_config_maps(),
+            ),
             cluster_uid=UID,
             node_images=(),
             minted=MINTED,
