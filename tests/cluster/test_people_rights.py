@@ -127,7 +127,7 @@ def test_a_converge_a_use_a_preview_and_a_removal_with_exactly_their_roles(
     place = Place(instance=NAME, context=CONTEXT, namespace=NAME)
     before = versions(instance)
     plan = look(instance, place, cluster.account("preview", access.preview(NAME)))
-    assert plan.is_proved
+    assert plan.differences == ()
     assert versions(instance) == before
 
     remove = cluster.account("remove", (*access.converge(NAME, shared=False), *access.remove(NAME)))
