@@ -112,6 +112,13 @@ def _going(site: Site) -> None:
         site.server.remove(space)
 
 
+def _guarded(site: Site) -> None:
+    if site.server.get("/api/v1/namespaces/guarded") is None:
+        labels = {names.LABEL_INSTANCE: NAME, "pod-security.kubernetes.io/enforce": "restricted"}
+        site.server.add_namespace("guarded", labels)
+    site.machine("wrap(body())")
+
+
 def _without(path: str) -> Callable[[Site], None]:
     return lambda site: (site.folder / path).unlink()
 
@@ -259,6 +266,18 @@ users: [{name: tests, user: {}}]
     ),
     "an adoption that nobody confirms": Case(
         said="aborted — nothing was changed", arguments=("--context", "tests", "-n", "plain")
+    ),
+    "a namespace that lets no pod mount a folder of the node": Case(
+        said='enforces the Pod Security Standard "restricted"',
+        wrong=_guarded,
+        arguments=("--context", "tests", "--yes", "-n", "guarded"),
+    ),
+    "rights that are missing": Case(
+        said="right(s) on tests that this converge needs — docs/rights.md has the Roles",
+        wrong=_answers(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {"status": {"allowed": False}}
+        ),
+        arguments=("--context", "tests", "--yes", "-n", "plain"),
     ),
     # Step 7: pod-level resources.
     "a cluster that drops pod-level resources": Case(
