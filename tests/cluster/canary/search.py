@@ -19,7 +19,7 @@ from typing import Final
 SHORTEST: Final = 12
 """A shorter value would be found by chance."""
 _LARGEST_FILE: Final = 16 << 20
-_PAUSE_SECONDS: Final = 0.02
+_PAUSE_SECONDS: Final = 0.05
 
 
 def forms(value: bytes) -> tuple[bytes, ...]:
