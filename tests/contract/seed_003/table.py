@@ -649,4 +649,9 @@ ROWS: Final = (
             "tests/cluster/test_git_credentials.py::test_generate_waits_makes_the_secret_and_reminds",
         ),
     ),
+    Row(
+        text='Sandbox "<name>" refuses the per-run repo <url> for slot "<slot>": no git.credentials entry matches "<identity>" (entries: <entries>). A per-run url can spend the cluster\'s credential against any host, so jr2_config.py must admit it by prefix (ADR-0051).',
+        page=GIT,
+        tests=("tests/unit/kit/test_git_credentials.py::test_a_url_that_none_admits_is_refused",),
+    ),
 )
