@@ -17,7 +17,7 @@ import pytest
 from jr2 import git_credentials, names
 from jr2_infra.git import keys
 
-from .conftest import BIN, CONTEXT, Instance
+from .conftest import BIN, CONTEXT, Instance, wait_for
 from .terminal import TerminalSession
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -324,3 +324,34 @@ def test_ssh_takes_what_lands_in_the_secret(instance: Instance, tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     public = secrets_of(instance)["deploy"]["identity.pub"]
     assert done.stdout.split()[:2] == public.split()[:2]
+
+
+def test_a_fresh_key_that_was_not_kept_is_named(instance: Instance) -> None:
+    instance.kubectl("-n", NAME, "delete", "secret", "deploy")
+    held = len(secrets_of(instance))
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "few"},
+        "spec": {"hard": {"count/secrets": str(held)}},
+    }
+    instance.kubectl("-n", NAME, "apply", "-f", "-", stdin=json.dumps(quota))
+    wait_for(
+        "the quota is counted",
+        lambda: instance.get("resourcequota", "few").get("status", {}).get("used"),
+    )
+    try:
+        lines = instance.up(code=1).splitlines()
+    finally:
+        instance.kubectl("-n", NAME, "delete", "resourcequota", "few")
+
+    (generated,) = (line for line in lines if line.startswith("generated deploy key "))
+    fingerprint = generated.split()[3]
+    (lost,) = (line for line in lines if line.startswith("warning: git ssh: "))
+    assert lost == (
+        f"warning: git ssh: the deploy key {fingerprint} was not kept — the converge ended before "
+        'it made the "deploy" Secret; remove it at your git host if you registered it, the next '
+        "run makes another"
+    )
+    assert "exceeded quota" in "\n".join(lines[lines.index(lost) + 1 :])
+    assert "deploy" not in secrets_of(instance)

@@ -326,6 +326,29 @@ def test_a_refusal_is_the_seeds_line_and_no_traceback(
     assert "unhandled error" not in said
 
 
+@pytest.mark.parametrize("verb", ["preview", "up"])
+def test_a_missing_ssh_key_is_refused_since_there_is_no_menu(
+    instance: Instance, stack: Stack, verb: str
+) -> None:
+    workflow = instance.folder / "workflows" / "pusher.py"
+    workflow.write_text((Path(__file__).parent / "workflows" / "pusher.py").read_text())
+    (instance.folder / ".env").write_text("JR2_GIT_TOKEN=CANARY\n")
+    try:
+        said = stack.preview(code=1) if verb == "preview" else stack.up(code=1)
+    finally:
+        workflow.unlink()
+        (instance.folder / ".env").unlink()
+
+    assert (
+        "error: git@git.example:you/docs.git, ssh://git.example/tools/all bind over ssh and need "
+        'the "jr2-git-ssh" Secret — re-run and pick a key source, create the Secret yourself '
+        f"(kubectl -n {NAME} create secret generic jr2-git-ssh --from-file=identity=<path>), or "
+        "bind the urls over https (+ a token in git.credentials)" in said
+    )
+    assert "Traceback" not in said
+    assert "CANARY" not in said
+
+
 def test_the_namespace_of_another_instance_is_refused(instance: Instance, stack: Stack) -> None:
     stack.set(namespace="kube-system")
     instance.kubectl("label", "namespace", "kube-system", f"{names.LABEL_INSTANCE}=stranger")
