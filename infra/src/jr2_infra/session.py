@@ -251,6 +251,8 @@ class Session:
         self.say(seen.plan)
         if not seen.plan.missing_keys:
             return seen
+        # Nobody registers a key that could not be written.
+        self.check_rights(seen.plan)
         keys = git.choose_keys(
             seen.plan.missing_keys,
             namespace=self._place.namespace,
