@@ -20,6 +20,7 @@ from . import versions
 
 LABEL_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 NOTHING_APPLIED: Final = "Nothing was applied."
+NAMESPACE_APPLIED: Final = "The namespace was applied; nothing else was."
 ABORTED: Final = "aborted — nothing was changed"
 NOTHING_TO_BUILD: Final = (
     "images: nothing to build again with --force — this instance has no Sandbox Image, and a Kit "

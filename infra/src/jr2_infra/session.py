@@ -195,6 +195,7 @@ class Session:
         self._minted = secrets.mint_values()
         self._certificates = Certificates()
         self._tooling: Programs
+        self._made_namespace = False
 
     @functools.cached_property
     def _parts(self) -> PartsWanted:
@@ -353,6 +354,7 @@ class Session:
         if owned is not Ownership.OURS and self._writes:
             self._check_first_rights(absent=owned is Ownership.ABSENT)
             self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
+            self._made_namespace = True
 
     def _check_first_rights(self, *, absent: bool) -> None:
         """Before the namespace is written: whether all may be written that will be.
@@ -382,7 +384,8 @@ class Session:
             Refusal: each right that is missing.
         """
         needs = access.converge(self._place.namespace, shared=plan.writes_shared)
-        access.check_rights(self._api, self._place, needs, done=rules.NOTHING_APPLIED)
+        done = rules.NAMESPACE_APPLIED if self._made_namespace else rules.NOTHING_APPLIED
+        access.check_rights(self._api, self._place, needs, done=done)
 
     def _keeps_pod_resources(self) -> bool:
         """Probe; a namespace that was just made may lack its service account for a moment."""

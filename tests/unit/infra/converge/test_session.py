@@ -44,10 +44,11 @@ class Writes:
 
     def __init__(self) -> None:
         self.paths: list[str] = []
+        self.grants = True
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/selfsubjectaccessreviews"):
-            return httpx2.Response(201, json={"status": {"allowed": True}})
+            return httpx2.Response(201, json={"status": {"allowed": self.grants}})
         if request.method == "GET":
             return httpx2.Response(404, json={"message": "not found"})
         self.paths.append(f"{request.method} {request.url.path}")
@@ -129,6 +130,24 @@ def test_the_namespace_is_made_when_nothing_is_missing(writes: Writes) -> None:
     assert writes.paths == ["PATCH /api/v1/namespaces/demo"]
     # An interrupt from here on says that something was applied.
     assert converge.has_written()
+
+
+def test_rights_are_asked_for_before_the_namespace_and_before_the_rest(writes: Writes) -> None:
+    plan = cast(Any, SimpleNamespace(writes_shared=True))
+    writes.grants = False
+    refused = session(writes, find_tooling=lambda: TOOLING)
+    with pytest.raises(Refusal, match=r"Nothing was applied\."):
+        refused._first_contact(contact())
+    assert writes.paths == []
+    writes.grants = True
+    made = session(writes, find_tooling=lambda: TOOLING)
+    made._first_contact(contact())
+    made.check_rights(plan)
+    writes.grants = False
+    with pytest.raises(Refusal, match=r"The namespace was applied; nothing else was\.") as caught:
+        made.check_rights(plan)
+    assert '  patch secrets in namespace "demo"' in caught.value.printed.splitlines()
+    assert writes.paths == ["PATCH /api/v1/namespaces/demo"]
 
 
 @pytest.mark.parametrize("force", [True, False])
