@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,6 +111,20 @@ def _going(site: Site) -> None:
         held = {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}}
         site.server.post(f"{space}/configmaps", held)
         site.server.remove(space)
+    # The controller takes away what nobody holds, and says what is left, before anything is read.
+    until = time.monotonic() + 60
+    while not _is_held(site):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def _is_held(site: Site) -> bool:
+    found = site.server.get("/api/v1/namespaces/going")
+    account = site.server.get("/api/v1/namespaces/going/serviceaccounts/default")
+    return account is None and any(
+        one["type"] == "NamespaceFinalizersRemaining" and one["status"] == "True"
+        for one in found["status"].get("conditions") or []
+    )
 
 
 def _guarded(site: Site) -> None:

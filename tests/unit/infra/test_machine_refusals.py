@@ -586,6 +586,8 @@ def test_what_is_legal_and_not_meant_is_warned_of(make_instance: MakeInstance, s
         'warning: workflow "w": state "coding" runs a Turn of Agent "coder", and neither it nor a '
         "state around it handles agent.fault: a Turn that cannot be saved leaves the run waiting "
         "there — add .on(AgentFault, to=…)",
+        "warning: secrets[0]: TOKEN names no hosts, so no pod holds it, and no Effect names it "
+        "(ADR-0059)",
     ]
 
 
