@@ -27,8 +27,9 @@ import httpx2
 from jr2 import names, rbac
 from jr2.errors import Aborted, Jr2Error, StepFailed
 
-from . import access, assembly, crds, git, kube, rules
+from . import assembly, crds, git, kube, rules
 from . import converge as converge_state
+from .access import moments
 from .api import Api, ApiError
 from .closed_list import NAMESPACE, SECRET
 from .components import images, secrets
@@ -352,40 +353,19 @@ class Session:
         # refusal.
         self._tooling = self._find_tooling()
         if owned is not Ownership.OURS and self._writes:
-            self._check_first_rights(absent=owned is Ownership.ABSENT)
+            absent = owned is Ownership.ABSENT
+            moments.before_namespace(self._api, self._place, self._instance, absent=absent)
             self._apply_namespace(namespace_object(self._place.instance, self._place.namespace))
             self._made_namespace = True
 
-    def _check_first_rights(self, *, absent: bool) -> None:
-        """Before the namespace is written: whether all may be written that will be.
-
-        What the Instances share is written by the first converge to a cluster, and by one of
-        another Kit version; any other finds it as it should be.
-
-        Args:
-            absent: the namespace is not there yet.
-        """
-        config = self._instance.config
-        deployed = cluster_facts.operator_version(self._api)
-        needs = access.converge(
-            self._place.namespace,
-            shared=config.operator.manage and deployed != self._instance.kit_version,
-            makes_namespace=absent,
-        )
-        access.check_rights(self._api, self._place, needs, done=rules.NOTHING_APPLIED)
-
     def check_rights(self, plan: ConvergePlan) -> None:
-        """Refuse a plan that writes what nobody may write.
-
-        Args:
-            plan: what is done.
-
-        Raises:
-            Refusal: each right that is missing.
-        """
-        needs = access.converge(self._place.namespace, shared=plan.writes_shared)
-        done = rules.NAMESPACE_APPLIED if self._made_namespace else rules.NOTHING_APPLIED
-        access.check_rights(self._api, self._place, needs, done=done)
+        """Refuse a plan that writes what nobody may write; each missing right is named."""
+        moments.before_lease(
+            self._api,
+            self._place,
+            shared=plan.writes_shared,
+            made_namespace=self._made_namespace,
+        )
 
     def _keeps_pod_resources(self) -> bool:
         """Probe; a namespace that was just made may lack its service account for a moment."""

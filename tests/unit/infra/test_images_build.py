@@ -172,6 +172,7 @@ def test_sources_and_launchers_stand_in_their_places(tmp_path: Path) -> None:
     version = names.KIT_VERSION
     assert files == {
         "opt/jr2/bin/jr2-operator",
+        "opt/jr2/bin/jr2-repo-cache",
         "opt/jr2/kit/jr2/__init__.py",
         f"opt/jr2/kit/jr2-{version}.dist-info/METADATA",
         "opt/jr2/services/jr2_runtime/__init__.py",
