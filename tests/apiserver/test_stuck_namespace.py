@@ -184,6 +184,7 @@ def test_what_cannot_be_read_is_left_out(server: ApiServer) -> None:
     namespace = {
         "metadata": {"name": NAME},
         "status": {
+            "phase": "Terminating",
             "conditions": [
                 {
                     "type": "NamespaceContentRemaining",
@@ -191,7 +192,7 @@ def test_what_cannot_be_read_is_left_out(server: ApiServer) -> None:
                     "message": "Some resources are remaining: gone.example.com has 1 resource "
                     "instances, configmaps. has 1 resource instances",
                 }
-            ]
+            ],
         },
     }
     made = {"metadata": {"name": "kept", "finalizers": [HOLD]}}

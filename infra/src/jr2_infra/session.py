@@ -344,7 +344,9 @@ class Session:
     def _first_contact(self, contact: Contact) -> None:
         """Steps 5 and 6: the version, who owns the namespace, the question, and the programs."""
         rules.check_version(self._place, contact.version)
-        owned = rules.ownership(self._place, contact.namespace, self._what_holds(contact.namespace))
+        owned = rules.ownership(
+            self._place, contact.namespace, holding.what_holds(self._api, contact.namespace)
+        )
         rules.check_pod_security(self._place, contact.namespace, repo_cache=self._parts.repo_cache)
         question = rules.first_contact(self._place, owned)
         if question and not self._yes and not self._reporter.confirm(question):
@@ -563,11 +565,6 @@ class Session:
             surroundings.SETTING_HELD_DIGEST: plan.held_digest,
         }
 
-    def _what_holds(self, namespace: Mapping[str, Any] | None) -> tuple[str, ...]:
-        if namespace is None or not rules.is_terminating(namespace):
-            return ()
-        return holding.what_holds(self._api, namespace)
-
     def _namespace_stays(self) -> None:
         """Look once more: an object that was applied to a namespace on its way out does not stay."""
         try:
@@ -576,7 +573,7 @@ class Session:
             raise StepFailed(
                 f'cannot read namespace "{self._place.namespace}" after the last step: {error}'
             ) from error
-        rules.check_namespace_stays(self._place, live, self._what_holds(live))
+        rules.check_namespace_stays(self._place, live, holding.what_holds(self._api, live))
 
     def _say(self, lines: tuple[str, ...]) -> None:
         for line in lines:

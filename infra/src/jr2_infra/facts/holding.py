@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import httpx2
 
+from .. import rules
 from ..api import Api, ApiError
 
 _REMAINS: Final = re.compile(r"([a-z0-9]+)\.([a-z0-9.-]*) has \d+ resource instances")
@@ -24,13 +25,15 @@ _DEAD: Final = re.compile(r"([a-z0-9.-]+)/(v\w+): ")
 _MOST: Final = 5
 
 
-def what_holds(api: Api, namespace: Mapping[str, Any]) -> tuple[str, ...]:
+def what_holds(api: Api, namespace: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return a line for each object that holds a namespace, and the commands that show them.
 
     Args:
         api: the API server.
-        namespace: the Namespace, with its conditions.
+        namespace: the Namespace, with its conditions; nothing holds one that is not deleted.
     """
+    if namespace is None or not rules.is_terminating(namespace):
+        return ()
     conditions = {
         str(condition.get("type")): str(condition.get("message", ""))
         for condition in (namespace.get("status") or {}).get("conditions") or []
