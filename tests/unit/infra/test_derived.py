@@ -226,6 +226,7 @@ def test_a_crd_that_the_plugin_replaced_is_ours() -> None:
 def test_a_crd_that_another_replaced_is_not() -> None:
     wanted, live = replaced_by_jr2()
     live["metadata"]["managedFields"][1]["manager"] = "other"
+    live["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "other"
 
     (difference,) = differences(program_of(resource(wanted)), live_objects([live]))
 

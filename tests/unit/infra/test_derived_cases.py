@@ -16,7 +16,8 @@ from jr2_infra.derived import derive, differences, healing, live_objects, nothin
 from jr2_infra.derived.derive import applied
 from jr2_infra.resources import Component, KubernetesResource, Program
 
-CASES = sorted((Path(__file__).parent / "data" / "derived").glob("*.json"))
+DATA = Path(__file__).parent / "data" / "derived"
+CASES = sorted(DATA.glob("*.json"))
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -75,6 +76,25 @@ def test_healing_leaves_nothing_more(path: Path) -> None:
     assert nothing_more(case["wanted"], healed) == []
     before = tuple(path for path, _, _ in case["differences"])
     assert all(path.startswith(before) for path, _, _ in changes(case["wanted"], healed))
+
+
+@pytest.mark.parametrize("value", ["true", "by hand"])
+def test_of_a_crd_only_the_value_counts_since_the_engine_replaces_it(value: str) -> None:
+    """Another manager owns an annotation now; replacing the same value does not take it back."""
+    case = load(DATA / "unchanged-customresourcedefinition.json")
+    live, name = case["live"], "pulumi.com/skipAwait"
+    live["metadata"]["annotations"][name] = value
+    owned: dict[str, Any] = {"f:metadata": {"f:annotations": {f"f:{name}": {}}}}
+    for entry in live["metadata"]["managedFields"]:
+        entry["fieldsV1"].get("f:metadata", {}).get("f:annotations", {}).pop(f"f:{name}", None)
+    live["metadata"]["managedFields"].append(
+        {"manager": "co-owner", "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": owned}
+    )
+
+    found = changes(case["wanted"], live)
+
+    path = f'metadata.annotations["{name}"]'
+    assert found == ([] if value == "true" else [[path, "update", ["co-owner"]]])
 
 
 def changes(wanted: dict[str, Any], obj: dict[str, Any]) -> list[list[Any]]:

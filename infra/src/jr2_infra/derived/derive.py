@@ -4,7 +4,8 @@
 drifted. A field that another manager took is left out, so it shows as an addition; a field that is
 owned but no longer wanted keeps its live value, so it shows as a deletion. Inside an atomic value
 only the paths that are wanted are compared, since the rest are defaults of the server: whoever
-changes an atomic value takes it over as a whole, so nothing is missed.
+changes an atomic value takes it over as a whole, so nothing is missed. Of an object that the engine
+replaces instead, a value that is as it is wanted counts as ours, whoever owns it.
 
 Source: design §5.2; field case 9 (strings that the cluster rewrites).
 """
@@ -69,6 +70,8 @@ def _whole(wanted: Mapping[str, Any], live: LiveObject, spelling: Spelling) -> d
     result: dict[str, Any] = {}
     if not managed.is_whole(fields):
         result = _mapping(wanted, live, fields, (), spelling)
+    if managed.is_replaced(live):
+        result = _with_equal_values(result, wanted, live, (), spelling)
     # These four are no fields of a manager: the API keeps them out of managedFields.
     result["apiVersion"], result["kind"] = live["apiVersion"], live["kind"]
     metadata = dict(result.get("metadata") or {})
@@ -77,6 +80,35 @@ def _whole(wanted: Mapping[str, Any], live: LiveObject, spelling: Spelling) -> d
         metadata["namespace"] = live["metadata"]["namespace"]
     result["metadata"] = metadata
     return result
+
+
+def _with_equal_values(
+    result: Mapping[str, Any],
+    wanted: Mapping[str, Any],
+    live: Mapping[str, Any],
+    path: tuple[str, ...],
+    spelling: Spelling,
+) -> dict[str, Any]:
+    """Add what another manager owns with the very value that is wanted.
+
+    A replaced object does not change hands where its value stays: such a field would differ for
+    ever, though nothing is to be changed.
+    """
+    added = dict(result)
+    for name, value in wanted.items():
+        if name not in live:
+            continue
+        here = (*path, name)
+        if isinstance(value, Mapping) and isinstance(live[name], Mapping):
+            inner = result.get(name)
+            found = _with_equal_values(
+                inner if isinstance(inner, Mapping) else {}, value, live[name], here, spelling
+            )
+            if found or name in result:
+                added[name] = found
+        elif name not in result and _atomic(value, live[name], here, "wanted") == value:
+            added[name] = _atomic(value, live[name], here, spelling)
+    return added
 
 
 def _value(

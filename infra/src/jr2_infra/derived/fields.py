@@ -42,6 +42,11 @@ def is_applied(live: LiveObject) -> bool:
     return applied_fields(live) is not None and not live["metadata"].get("ownerReferences")
 
 
+def is_replaced(live: LiveObject) -> bool:
+    """Say whether the engine's plugin changes this object by replacing it as a whole."""
+    return bool(live["kind"] == _REPLACED)
+
+
 def owners(live: LiveObject, path: Path) -> tuple[str, ...]:
     """Return the managers beside jr2's own apply that own a value or anything in it.
 
@@ -192,7 +197,7 @@ def _is_ours(entry: Mapping[str, Any], live: LiveObject) -> bool:
     if entry.get("manager") != names.FIELD_MANAGER or entry.get("subresource"):
         return False
     # The engine's plugin changes a CRD by replacing it, and not by applying it as it does the rest.
-    return entry.get("operation") == "Apply" or live["kind"] == _REPLACED
+    return entry.get("operation") == "Apply" or is_replaced(live)
 
 
 def _united(first: Fields, second: Fields) -> Fields:

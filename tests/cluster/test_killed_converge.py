@@ -1,0 +1,333 @@
+"""`kill -9` of the command, the engine, its plugin and its provider, at five points of a converge.
+
+After each kill nothing of the run is left to write, the next `jr2 up` with a closed standard input
+asks nothing and ends well, and no pod that is already right starts again. What holds a run at its
+point is a program of its own beside the real one: the engine and kubectl are looked up on PATH.
+
+Source: design §5.2 (fencing), field case 4.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jr2 import names
+from jr2_cli import tools
+from jr2_infra.engine import minder
+from tests.cluster.conftest import BIN, CONTEXT, Instance, wait_for
+
+pytestmark = pytest.mark.cluster
+
+NAME = "killed"
+CONVERGED = "converged — `jr2 run <workflow>` when ready"
+HOLDER = "jr2.dev/lease-holder"
+ENGINE = """#!/bin/sh
+[ "$1" = version ] && exec {real} "$@"
+touch {folder}/engine-started
+while [ -e {folder}/hold-engine ]; do sleep 0.05; done
+exec {real} "$@"
+"""
+KUBECTL = """#!/bin/sh
+case "$*" in *port-forward*) ;; *) exec {real} "$@";; esac
+touch {folder}/publish-reached
+while [ -e {folder}/hold-publish ]; do sleep 0.05; done
+{real} "$@" &
+forward=$!
+leave() {{
+    touch {folder}/published
+    while [ -e {folder}/hold-end ]; do sleep 0.05; done
+    kill $forward
+    exit 0
+}}
+trap leave TERM
+wait $forward
+"""
+
+
+class Programs:
+    """The engine and kubectl, each with a door that can be held shut."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name, text in (("pulumi", ENGINE), ("kubectl", KUBECTL)):
+            script = folder / name
+            script.write_text(text.format(real=tools.require(name), folder=folder))
+            script.chmod(0o755)
+        self.environment = {"PATH": f"{folder}:{BIN}:{os.environ['PATH']}"}
+
+    def hold(self, door: str) -> None:
+        (self.folder / f"hold-{door}").touch()
+
+    def open_all(self) -> None:
+        for door in self.folder.glob("hold-*"):
+            door.unlink()
+
+    def came_to(self, mark: str) -> bool:
+        return (self.folder / mark).exists()
+
+
+class Run:
+    """A converge that stands at its point, and what belongs to it."""
+
+    def __init__(self, instance: Instance, programs: Programs) -> None:
+        self.instance = instance
+        self.programs = programs
+        self.child = instance.start(
+            "up", "--context", CONTEXT, "--yes", environment=programs.environment
+        )
+        self._session = 0
+        self.folder = Path()
+
+    def said(self, text: str) -> None:
+        """Read what the command says until it says the text."""
+        assert self.child.stderr is not None
+        lines: list[str] = []
+        for line in self.child.stderr:
+            lines.append(line)
+            if text in line:
+                return
+        pytest.fail(f"{text!r} was never said:\n{''.join(lines)}")
+
+    def recorded(self) -> bool:
+        """Learn from the Lease which processes the engine's are; say whether it says so."""
+        found = self.instance.kubectl(
+            "-n", NAME, "get", "lease", names.CONVERGE_LEASE, "--ignore-not-found", "-o", "json"
+        )
+        lease = json.loads(found or "{}")
+        text = (lease.get("metadata", {}).get("annotations") or {}).get(HOLDER)
+        holder = json.loads(text) if text else {}
+        if holder.get("pid") != self.child.pid or not holder.get("session"):
+            return False
+        self._session = int(holder["session"])
+        self.folder = Path(holder["mark"]).parent
+        return True
+
+    def members(self) -> dict[int, str]:
+        """Return the engine's processes that run, each with its command line."""
+        found: dict[int, str] = {}
+        for pid in minder.session_members(self._session) if self._session else ():
+            with contextlib.suppress(OSError):
+                line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                found[pid] = line.decode(errors="replace")
+        return found
+
+    def kill(self, who: str) -> None:
+        """Kill one of them, and wait until nothing of the run is left."""
+        if who == "command":
+            self.child.kill()
+        else:
+            victims = wait_for(f"a process of the {who}", lambda: self._of(who), 20)
+            for pid in victims:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.programs.open_all()
+        self.out, self.err = self.child.communicate(timeout=120)
+        wait_for("every process of the run is gone", lambda: not self.members(), 30)
+
+    def _of(self, who: str) -> list[int]:
+        words = {
+            "engine": ("pulumi up ", "/pulumi up "),
+            "plugin": ("pulumi-resource-kubernetes",),
+            "provider": ("pulumi-resource-pulumi-python", "dynamic/__main__.py", "pulumi.dynamic"),
+        }[who]
+        return [
+            pid
+            for pid, line in self.members().items()
+            if any(word in line for word in words) and "minder.py" not in line
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """One point of a converge.
+
+    Args:
+        prepare: gives the run something to do there.
+        reach: brings the run there.
+        keeps_pod: the pod of before is right, and stays.
+    """
+
+    prepare: Callable[[Instance, Programs], None]
+    reach: Callable[[Run], None]
+    keeps_pod: bool = True
+
+
+def edit_ping(instance: Instance) -> None:
+    workflow = instance.folder / "workflows" / "ping.py"
+    workflow.write_text(workflow.read_text() + "# edited\n")
+
+
+def change_map(instance: Instance) -> None:
+    instance.kubectl(
+        "-n", NAME, "patch", "configmap", names.HARNESS_MAP, "-p", '{"data":{"harness.json":"{1}"}}'
+    )
+
+
+SMALL = (
+    ("configmap", names.HARNESS_MAP),
+    ("configmap", names.HELD_MAP),
+    ("networkpolicy", names.SANDBOX_INGRESS),
+    ("networkpolicy", names.INSTANCE_HARNESS_INGRESS),
+    ("networkpolicy", names.ORCHESTRATOR_INGRESS),
+    ("rolebinding", names.ORCHESTRATOR),
+    ("role", names.ORCHESTRATOR),
+    ("service", names.ORCHESTRATOR),
+)
+"""Objects that no pod needs to stay."""
+
+
+def _before_engine(instance: Instance, programs: Programs) -> None:
+    change_map(instance)
+    programs.hold("engine")
+
+
+def _at_engine(run: Run) -> None:
+    wait_for("the engine is started", lambda: run.programs.came_to("engine-started"), 90)
+
+
+def _objects_missing(instance: Instance, programs: Programs) -> None:
+    edit_ping(instance)
+    for kind, name in SMALL:
+        instance.kubectl("-n", NAME, "delete", kind, name, "--wait=true")
+
+
+def _at_create(run: Run) -> None:
+    """The first of the missing objects is there again, and not yet all of them."""
+
+    def some() -> bool:
+        listed = run.instance.get("configmaps,networkpolicies,roles,rolebindings,services")
+        there = {(item["kind"].lower(), item["metadata"]["name"]) for item in listed["items"]}
+        return bool(there & set(SMALL))
+
+    wait_for("the engine made one of the objects", some, 90)
+
+
+def _scaled_away(instance: Instance, programs: Programs) -> None:
+    edit_ping(instance)
+    instance.kubectl("-n", NAME, "scale", f"deployment/{names.ORCHESTRATOR}", "--replicas=0")
+
+
+def _at_publish(run: Run) -> None:
+    wait_for("the publish is reached", lambda: run.programs.came_to("publish-reached"), 120)
+
+
+def _held(door: str) -> Callable[[Instance, Programs], None]:
+    def prepare(instance: Instance, programs: Programs) -> None:
+        edit_ping(instance)
+        programs.hold(door)
+
+    return prepare
+
+
+def _at_end(run: Run) -> None:
+    wait_for("the Assembly is published", lambda: run.programs.came_to("published"), 120)
+
+
+POINTS: dict[str, Point] = {
+    "before the engine": Point(prepare=_before_engine, reach=_at_engine),
+    "during create": Point(prepare=_objects_missing, reach=_at_create),
+    "during the rollout": Point(
+        prepare=_scaled_away,
+        reach=lambda run: run.said("orchestrator: waiting for rollout"),
+        keeps_pod=False,
+    ),
+    "before the publish": Point(prepare=_held("publish"), reach=_at_publish),
+    "at the end": Point(prepare=_held("end"), reach=_at_end),
+}
+LATE = ("during the rollout", "before the publish")
+WHO = ("command", "engine", "plugin", "provider")
+EACH = [
+    (point, who)
+    for point in POINTS
+    for who in WHO
+    # The plugin and the provider are started by the engine.
+    if point != "before the engine" or who in ("command", "engine")
+]
+FEW = [
+    *((point, "command") for point in POINTS),
+    ("during create", "plugin"),
+    ("during the rollout", "provider"),
+    ("before the publish", "engine"),
+]
+"""Each point and each victim once; all pairs take several minutes: `JR2_CHAOS_CONVERGE=all`."""
+CASES = EACH if os.environ.get("JR2_CHAOS_CONVERGE") == "all" else FEW
+
+
+@pytest.fixture(scope="module")
+def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+    made = new_instance(NAME)
+    made.up()
+    yield made
+    made.jr2("down", "--context", CONTEXT, "--yes")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    return Programs(folder)
+
+
+def lease_of(instance: Instance) -> Any:
+    return instance.get("lease", names.CONVERGE_LEASE)["spec"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("where", "who"), CASES, ids=lambda value: value.replace(" ", "-"))
+def test_a_kill_leaves_nothing_to_write_and_the_next_run_ends_well(
+    instance: Instance,
+    programs: Programs,
+    pulumi_must_not_run: dict[str, str],
+    where: str,
+    who: str,
+) -> None:
+    point = POINTS[where]
+    pod = instance.pod_identity()
+    point.prepare(instance, programs)
+    run = Run(instance, programs)
+    try:
+        point.reach(run)
+        wait_for("the Lease names the engine", run.recorded, 30)
+        run.kill(who)
+    finally:
+        programs.open_all()
+        if run.child.poll() is None:
+            run.child.kill()
+            run.child.communicate()
+
+    if who == "command":
+        assert run.child.returncode == -signal.SIGKILL
+        assert lease_of(instance).get("holderIdentity"), "nobody gave the Lease back"
+    elif run.child.returncode:
+        assert run.child.returncode == 1
+        assert run.err.rstrip().splitlines()[-1].startswith("error: ")
+        assert "Traceback" not in run.err
+    else:
+        # All objects stand when the rollout begins: the engine may need its plugin no more. At the
+        # end it may have been told everything.
+        assert where == "at the end" or (who == "plugin" and where in LATE)
+
+    said = instance.up()
+
+    lines = said.rstrip().splitlines()
+    assert lines[-1] == CONVERGED
+    taken = [line for line in lines if line.startswith("lease: taken over from ")]
+    assert len(taken) == (who == "command")
+    assert all(f"(pid {run.child.pid}," in line for line in taken)
+    assert not run.folder.exists()
+    if point.keeps_pod:
+        assert instance.pod_identity() == pod
+    for kind, name in SMALL:
+        assert instance.get(kind, name)
+    assert not lease_of(instance).get("holderIdentity")
+    proved = instance.up(environment=pulumi_must_not_run)
+    assert proved.rstrip().splitlines()[-1] == CONVERGED
