@@ -1,7 +1,7 @@
 """Durable runs beside what a user would pick instead, with small counts; `scripts/bench` does more.
 
 What the bounds are, and which hold, is the matter of `scripts/bench` on a quiet machine. With counts
-as small as these the start weighs much, so a sixth of each bound is what a change must not lose.
+as small as these the start weighs much, so a third of each bound is what a change must not lose.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from tests.bench.durable.measure import Counts, rows, table
 from tests.bench.durable.report import peers
 
-ROOM = 6
+ROOM = 3
 SMALL = Counts(one=200, many=8, peer=0.5, requests=30)
 
 

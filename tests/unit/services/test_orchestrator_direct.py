@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -56,11 +57,14 @@ async def test_both_ways_answer_the_same(
 
 
 async def test_what_fails_inside_is_one_error_and_is_logged(
-    bench: Any, caplog: pytest.LogCaptureFixture
+    short_folder: Path, rig: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    run = await bench.start("gate")
-    await bench.store.write(lambda db: db.execute("UPDATE runs SET view = 'no JSON'"))
-    answer = await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})
+    async with rig.open_bench(short_folder) as bench:
+        await bench.publish()
+        run = await bench.start("gate")
+        await bench.store.write(lambda db: db.execute("UPDATE runs SET view = 'no JSON'"))
+    async with rig.open_bench(short_folder) as bench:
+        answer = await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})
     assert (answer.status_code, answer.json()) == (500, {"error": "internal error"})
     assert "a request failed" in caplog.text
     assert "JSONDecodeError" in caplog.text

@@ -385,8 +385,11 @@ async def test_an_input_that_does_not_fit_starts_nothing(bench: Any) -> None:
 
 
 async def test_a_machine_of_another_shape_drifts(bench: Any) -> None:
-    run = await bench.start("gate")
-    await bench.store.write(lambda db: db.execute("UPDATE runs SET shape = 'other'"))
+    await bench.start("gate")
+    run = "a-run-that-is-not-in-memory"
+    await bench.store.write(
+        lambda db: db.execute("UPDATE runs SET shape = 'other', id = ?", (run,))
+    )
     refused = await bench.post(f"/runs/{run}/gates/review/events", {"type": "go"})
     assert refused.status_code == 404
     drifted = await bench.status(run)

@@ -111,12 +111,17 @@ async def test_a_log_line_of_a_request_names_its_trace(
     logging.getLogger("jr2.engine").addHandler(handler)
     try:
         runs = [await bench.start("gate") for _ in range(2)]
-        for run, headers in zip(runs, ({"traceparent": PARENT}, {}), strict=True):
-            await bench.client.post(
-                f"/runs/{run}/gates/review/events",
-                json={"type": "go"},
-                headers={**bench.bearer("instance-token"), **headers},
+        # Both are under way together, in one batch.
+        await asyncio.gather(
+            *(
+                bench.client.post(
+                    f"/runs/{run}/gates/review/events",
+                    json={"type": "go"},
+                    headers={**bench.bearer("instance-token"), **headers},
+                )
+                for run, headers in zip(runs, ({"traceparent": PARENT}, {}), strict=True)
             )
+        )
     finally:
         logging.getLogger("jr2.engine").removeHandler(handler)
     settled = {line["run"]: line for line in lines if line["message"] == "a run has settled"}

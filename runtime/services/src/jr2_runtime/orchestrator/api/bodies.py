@@ -6,7 +6,7 @@ Source: spec/runtime.md §1.4.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request
 from starlette.requests import ClientDisconnect
@@ -39,7 +39,7 @@ async def read_body(request: Request, largest: int = names.MAX_EVENT) -> bytes:
 def as_object(body: bytes) -> dict[str, Any]:
     """Return a body as an object; an empty one, malformed JSON and a non-object give `{}`."""
     try:
-        given = json.loads(body, parse_constant=_no_constant)
+        given = _DECODER.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
     except (ValueError, RecursionError):
         return {}
     return given if isinstance(given, dict) else {}
@@ -47,6 +47,10 @@ def as_object(body: bytes) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
+"""Made once: `json.loads` with an argument makes one for each body."""
 
 
 def content_length(request: Request) -> int | None:

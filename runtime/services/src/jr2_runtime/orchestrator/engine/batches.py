@@ -19,9 +19,10 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from jr2 import host_wire, names
 from jr2.snapshot import quoted
@@ -136,6 +137,10 @@ class Batches:
         self._boxes[run] = box
         self._go_on(box)
 
+    def remember(self, run: Run) -> None:
+        """Keep a run that has just been started, so that its first event need not read it."""
+        self._recent.put(run)
+
     def drop(self, run: Run) -> None:
         """Let go of a run that was settled in the store; its events are refused."""
         self._recent.forget(run.id)
@@ -146,6 +151,10 @@ class Batches:
                 box.ask.dropped = True
             for item in box.items:
                 item.fail(settled(run))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Start a coroutine that serves many events, so it belongs to the trace of none."""
+        self._group.create_task(work, context=Context())
 
     # --- one run ----------------------------------------------------------------------------------
     def _go_on(self, box: Mailbox) -> None:
@@ -165,7 +174,7 @@ class Batches:
             self._unknown.append(box)
             if not self._is_finding:
                 self._is_finding = True
-                self._group.create_task(self._find())
+                self._begin(self._find())
 
     def _is_over(self, box: Mailbox, run: Run) -> None:
         """Refuse all that waits for a run that has settled."""
@@ -187,7 +196,9 @@ class Batches:
             self._go_on(box)
             return
         if not isinstance(error, StoreError):
-            log.error("an event was not taken", exc_info=error, extra={"run": box.id})
+            item.context.run(
+                log.error, "an event was not taken", exc_info=error, extra={"run": box.id}
+            )
         if item.answer is not None:
             self._refuse(box, item, error)
             return
@@ -241,7 +252,7 @@ class Batches:
         if line.under_way < BATCHES and line.beginning * MOST_AT_ONCE < len(line.ready):
             line.under_way += 1
             line.beginning += 1
-            self._group.create_task(self._work(line))
+            self._begin(self._work(line))
 
     async def _work(self, line: _Line) -> None:
         """Take batch after batch until nothing is ready; this is the root of its coroutine."""
@@ -415,7 +426,7 @@ class Batches:
                 box, item = asked.box, asked.item
                 box.run = transition.run
                 box.is_kept, box.is_remembered = True, False
-                self._act(transition)
+                item.context.run(self._act, transition)
                 item.succeed()
                 box.drop(item)
                 self._go_on(box)

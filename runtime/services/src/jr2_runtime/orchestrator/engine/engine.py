@@ -236,6 +236,7 @@ class Engine:
             rows.insert(db, transition.run, transition.changes, now)
 
         await self._store.write(job)
+        self._batches.remember(transition.run)
         self._act(transition)
         return answer
 

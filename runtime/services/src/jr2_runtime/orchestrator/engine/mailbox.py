@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 
 from jr2 import host_wire
@@ -29,6 +30,8 @@ class Item:
     """Called once, when the event was consumed or dropped."""
     since: float = field(default_factory=time.monotonic)
     """When it was queued, in seconds."""
+    context: Context = field(default_factory=copy_context)
+    """Of who posted it: what is logged and started for the event belongs to its trace."""
     asked: bool = False
     """The step was asked for: the event cannot be withdrawn any more."""
 
