@@ -213,7 +213,6 @@ class Batches:
     def _moved_on(self, box: Mailbox, item: Item) -> None:
         """The run is not as it was believed to be."""
         if box.is_remembered:
-            box.is_remembered = False
             box.run = None
             self._go_on(box)
         else:
@@ -321,7 +320,8 @@ class Batches:
         ids = [box.id for box in unread]
         found = await self._store.read(lambda db: rows.read_all(db, ids))
         for box in unread:
-            box.run, box.is_kept = found.get(box.id), False
+            box.run = found.get(box.id)
+            box.is_kept = box.is_remembered = False
             item = box.head()
             if box.is_gone or item is None:
                 continue  # `_asked` lets go of it
