@@ -80,8 +80,9 @@ def ask(instance: Instance, *requests: tuple[str, str]) -> Any:
 
 
 def of_instance(instance: Instance, kinds: str) -> set[str]:
+    """Return the names of the objects of some kinds."""
     listed = instance.kubectl("-n", NAME, "get", kinds, "-o", "name").split()
-    return {name.partition(".")[0] + "/" + name.rpartition("/")[2] for name in listed}
+    return {name.rpartition("/")[2] for name in listed}
 
 
 def test_parts_come_serve_and_go(instance: Instance, pulumi_must_not_run: dict[str, str]) -> None:
@@ -137,9 +138,9 @@ def test_parts_come_serve_and_go(instance: Instance, pulumi_must_not_run: dict[s
     )  # fmt: skip
 
     def is_broken() -> bool:
-        pod = instance.get("pod", f"{names.INSTANCE_HARNESS}-0")
         return any(
             "waiting" in status["state"] and status["image"].endswith("nothing:1")
+            for pod in instance.get("pods", "-l", f"app={names.INSTANCE_HARNESS}")["items"]
             for status in pod["status"].get("containerStatuses") or []
         )
 
@@ -155,9 +156,10 @@ def test_parts_come_serve_and_go(instance: Instance, pulumi_must_not_run: dict[s
         "instance effector: removing it (no Effect runs there)",
     ):
         assert line in gone.splitlines()
-    left = of_instance(
-        instance, "statefulset,daemonset,deployment,service,role,rolebinding,serviceaccount"
+    kinds = "statefulset,daemonset,deployment,service,role,rolebinding,serviceaccount"
+    wait_for(
+        "nothing is left of the parts",
+        lambda: of_instance(instance, kinds) <= {names.ORCHESTRATOR, "default"},
     )
-    assert {name.rpartition("/")[2] for name in left} <= {names.ORCHESTRATOR, "default"}
-    assert "persistentvolumeclaim/jr2-conversations" in of_instance(instance, "pvc")
+    assert names.CONVERSATIONS_CLAIM in of_instance(instance, "pvc")
     assert instance.get("repo", "app-12345678")["spec"] == REPO["spec"]
