@@ -97,6 +97,28 @@ def test_of_a_crd_only_the_value_counts_since_the_engine_replaces_it(value: str)
     assert found == ([] if value == "true" else [[path, "update", ["co-owner"]]])
 
 
+def test_an_empty_value_that_another_took_from_a_crd_is_named() -> None:
+    """An empty `status` makes the subresource, so that it is gone says something."""
+    case = load(DATA / "unchanged-customresourcedefinition.json")
+    wanted, live = case["wanted"], case["live"]
+    assert wanted["spec"]["versions"][0]["subresources"] == {"status": {}}
+    (entry,) = live["metadata"]["managedFields"]
+    versions = entry["fieldsV1"]["f:spec"].pop("f:versions")
+    live["metadata"]["managedFields"].append(
+        {
+            "manager": "other",
+            "operation": "Update",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:spec": {"f:versions": versions}},
+        }
+    )
+
+    assert changes(wanted, live) == [], "the values are still those that are wanted"
+    live["spec"]["versions"][0]["subresources"] = {}
+
+    assert changes(wanted, live) == [["spec.versions", "update", ["other"]]]
+
+
 def changes(wanted: dict[str, Any], obj: dict[str, Any]) -> list[list[Any]]:
     live = live_objects([obj])
     found = differences(settled(program_of(wanted), live), live)

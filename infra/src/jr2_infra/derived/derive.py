@@ -106,9 +106,27 @@ def _with_equal_values(
             )
             if found or name in result:
                 added[name] = found
-        elif name not in result and _atomic(value, live[name], here, "wanted") == value:
+        elif name not in result and _holds(value, live[name], here):
             added[name] = _atomic(value, live[name], here, spelling)
     return added
+
+
+def _holds(wanted: Any, live: Any, path: tuple[str, ...]) -> bool:
+    """Say whether a value that is another's says all that is wanted.
+
+    Of a value that is ours the API may have left out what says nothing; of another's it was taken
+    away, such as the empty `status` that makes a subresource.
+    """
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        return all(
+            name in live and _holds(value, live[name], (*path, name))
+            for name, value in wanted.items()
+        )
+    if isinstance(wanted, list) and isinstance(live, list):
+        return len(wanted) == len(live) and all(
+            _holds(first, second, path) for first, second in zip(wanted, live, strict=True)
+        )
+    return same_scalar(wanted, live, path)
 
 
 def _value(
