@@ -125,8 +125,9 @@ def test_a_converge_a_use_a_preview_and_a_removal_with_exactly_their_roles(
     assert "is forbidden" in refused
 
     place = Place(instance=NAME, context=CONTEXT, namespace=NAME)
+    preview = cluster.account("preview", access.preview(NAME))
     before = versions(instance)
-    plan = look(instance, place, cluster.account("preview", access.preview(NAME)))
+    plan = look(instance, place, preview)
     assert plan.differences == ()
     assert versions(instance) == before
 

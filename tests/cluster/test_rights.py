@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,11 +142,8 @@ def read(place):
 held = read(ASSEMBLIES)
 print(json.dumps({
     "uid": os.getuid(),
-    "environments": [
-        (open(f"/proc/{each}/cmdline").read().replace("\\0", " "), sorted(
-            pair.partition("=")[0]
-            for pair in open(f"/proc/{each}/environ").read().split("\\0") if pair
-        ))
+    "programs": [
+        open(f"/proc/{each}/cmdline").read().replace("\\0", " ")
         for each in os.listdir("/proc") if each.isdigit() and int(each) != os.getpid()
     ],
     "mounts": sorted({line.split()[4] for line in open("/proc/self/mountinfo")}),
@@ -173,18 +172,39 @@ def worker(instance: Instance) -> Any:
     return json.loads(said)
 
 
-def test_the_worker_has_no_environment_but_the_kubelets(instance: Instance, worker: Any) -> None:
+@pytest.fixture(scope="module")
+def environments(instance: Instance, worker: Any) -> dict[str, list[str]]:
+    """The variables of each program of the container, by its command.
+
+    The programs hide them from each other, so the node's root reads them: the node is this machine.
+    """
+    uid = instance.pod()["metadata"]["uid"]
+    found = {}
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            groups = (process / "cgroup").read_text().replace("_", "-")
+            command = (process / "cmdline").read_text().replace("\0", " ")
+            if uid in groups and command in worker["programs"]:
+                pairs = (process / "environ").read_text().split("\0")
+                found[command] = sorted(pair.partition("=")[0] for pair in pairs if pair)
+    assert set(found) == set(worker["programs"])
+    return found
+
+
+def test_the_worker_has_no_environment_but_the_kubelets(
+    instance: Instance, environments: dict[str, list[str]]
+) -> None:
     [container] = [c for c in instance.pod()["spec"]["containers"] if c["name"] == "worker"]
     assert not container.get("env")
     assert not container.get("envFrom")
-    [supervisor] = [found for line, found in worker["environments"] if "jr2-worker" in line]
+    [supervisor] = [found for line, found in environments.items() if "jr2-worker" in line]
     # The kubelet tells every container where the API server is, which alone opens nothing.
     others = {name for name in supervisor if not name.startswith("KUBERNETES_")}
     assert others == {"HOSTNAME", "PATH", "HOME", *OF_THE_IMAGE}
 
 
-def test_an_assembly_process_has_five_variables(worker: Any) -> None:
-    found = [found for line, found in worker["environments"] if "jr2.host" in line]
+def test_an_assembly_process_has_five_variables(environments: dict[str, list[str]]) -> None:
+    found = [found for line, found in environments.items() if "jr2.host" in line]
     assert found == [["HOME", "LANG", "PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONNOUSERSITE"]]
 
 
@@ -194,7 +214,7 @@ def test_the_worker_sees_no_token_no_secret_and_no_record(worker: Any) -> None:
         assert worker[place] in ("No such file or directory", "Permission denied"), place
     secret = [place for place in worker["mounts"] if "secret" in place or "/etc/jr2" in place]
     assert secret == []
-    programs = [line for line, _ in worker["environments"]]
+    programs = worker["programs"]
     assert len(programs) == 2
     assert not [line for line in programs if "jr2-orchestrator" in line]
 

@@ -107,6 +107,15 @@ def test_a_part_is_announced_once_when_it_is_reached(
     ]
 
 
+def test_the_parts_are_announced_in_the_order_of_the_program(
+    engine: EngineEvents, reporter: Reporter
+) -> None:
+    engine(begun(ASSEMBLY))
+    engine(begun(MAP))
+
+    assert [text for _, text, _ in reporter.said] == ["config: applying", "assembly: looking"]
+
+
 def test_a_step_that_stands_says_its_lines(engine: EngineEvents, reporter: Reporter) -> None:
     engine(done(ASSEMBLY, "same"))
 

@@ -100,11 +100,14 @@ class EngineEvents:
         resource = self._by_urn.get(metadata.urn)
         if resource is None or resource.component in self._announced:
             return
-        self._announced.add(resource.component)
+        # The engine begins what waits for the same thing in any order; the lines keep the program's.
         for component in self.program.components:
-            if component.name == resource.component:
+            if component.name not in self._announced:
+                self._announced.add(component.name)
                 for text in component.announce:
                     self.reporter.line(text)
+            if component.name == resource.component:
+                return
 
     def _done(self, metadata: Any) -> None:
         name = metadata.urn.rpartition("::")[2]
