@@ -17,6 +17,15 @@ from tests.chaos.load import under_load
 WORKFLOWS = Path(__file__).parent / "workflows"
 
 
+def mounted_for(pod: Any, state: Path) -> Iterator[Path]:
+    """Yield a state folder that is mounted, and take it from under the pod when it is over."""
+    try:
+        yield state
+    finally:
+        pod.close()
+        subprocess.run(["umount", "-l", str(state)], check=True)
+
+
 @pytest.fixture
 def small_volume(pod: Any) -> Iterator[Path]:
     """The pod's state folder as a file system of 200 MiB."""
@@ -28,11 +37,7 @@ def small_volume(pod: Any) -> Iterator[Path]:
     )
     if mounted.returncode != 0:
         pytest.skip("a small file system needs root: " + mounted.stderr.decode().strip())
-    try:
-        yield state
-    finally:
-        pod.close()
-        subprocess.run(["umount", "-l", str(state)], check=True)
+    yield from mounted_for(pod, state)
 
 
 @pytest.fixture
@@ -50,11 +55,7 @@ def volume_on_a_disk(pod: Any) -> Iterator[Path]:
         done = subprocess.run(command, check=False, capture_output=True)
         if done.returncode != 0:
             pytest.skip("a file system of its own needs root: " + done.stderr.decode().strip())
-    try:
-        yield state
-    finally:
-        pod.close()
-        subprocess.run(["umount", "-l", str(state)], check=True)
+    yield from mounted_for(pod, state)
 
 
 def fill(volume: Path) -> Path:

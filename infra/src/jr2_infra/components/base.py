@@ -77,6 +77,25 @@ def wanted(
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
 
 
+def ready_probe(port: int) -> dict[str, Any]:
+    """Return how the kubelet asks one of our HTTP programs whether it takes requests."""
+    return {
+        "httpGet": {"path": "/healthz", "port": port},
+        "initialDelaySeconds": 1,
+        "periodSeconds": 2,
+        "failureThreshold": 15,
+    }
+
+
+def live_probe(port: int) -> dict[str, Any]:
+    """Return how the kubelet asks one of our HTTP programs whether it is to be started again."""
+    return {
+        "httpGet": {"path": "/healthz", "port": port},
+        "periodSeconds": 10,
+        "failureThreshold": 30,
+    }
+
+
 def _require_short(what: str, annotations: Mapping[str, str]) -> None:
     sizes = {key: len(f"{key}{value}".encode()) for key, value in annotations.items()}
     if sum(sizes.values()) > _LONGEST_ANNOTATIONS:

@@ -15,7 +15,7 @@ from jr2 import names, signed
 from jr2.config import SecretKeyRef
 
 from ..closed_list import DEPLOYMENT, NETWORK_POLICY, SECRET, SERVICE
-from .base import RESTRICTED, TMP_PATH, encoded, instance_labels, wanted
+from .base import RESTRICTED, TMP_PATH, encoded, instance_labels, live_probe, ready_probe, wanted
 
 _VALUES = "values"
 _SELECTOR = {names.LABEL_APP: names.INSTANCE_EFFECTOR}
@@ -170,17 +170,8 @@ def _effector(image: str) -> dict[str, Any]:
         "imagePullPolicy": "IfNotPresent",
         "command": [names.TREE_INIT, "--", names.LAUNCHER_EFFECTOR],
         "ports": [{"name": "http", "containerPort": names.EFFECTOR_PORT, "protocol": "TCP"}],
-        "readinessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.EFFECTOR_PORT},
-            "initialDelaySeconds": 1,
-            "periodSeconds": 2,
-            "failureThreshold": 15,
-        },
-        "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.EFFECTOR_PORT},
-            "periodSeconds": 10,
-            "failureThreshold": 30,
-        },
+        "readinessProbe": ready_probe(names.EFFECTOR_PORT),
+        "livenessProbe": live_probe(names.EFFECTOR_PORT),
         "resources": {
             "requests": {"cpu": "50m", "memory": "128Mi"},
             "limits": {"memory": "128Mi"},

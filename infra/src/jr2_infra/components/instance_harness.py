@@ -18,7 +18,7 @@ from jr2.custodian import Composed
 
 from ..closed_list import CLAIM, SERVICE, STATEFUL_SET
 from . import harness_env
-from .base import RESTRICTED, TMP_PATH, instance_labels, wanted
+from .base import RESTRICTED, TMP_PATH, instance_labels, ready_probe, wanted
 
 _CONVERSATIONS = "conversations"
 NO_EVICTION = {
@@ -188,12 +188,7 @@ def _harness(
         ],
         "envFrom": harness_env.env_from(env_from),
         "ports": [{"name": "http", "containerPort": names.HARNESS_PORT, "protocol": "TCP"}],
-        "readinessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.HARNESS_PORT},
-            "initialDelaySeconds": 1,
-            "periodSeconds": 2,
-            "failureThreshold": 15,
-        },
+        "readinessProbe": ready_probe(names.HARNESS_PORT),
         "resources": {
             "requests": {"cpu": "250m", "memory": "1Gi"},
             "limits": {"memory": "1Gi"},

@@ -16,7 +16,7 @@ from jr2 import names, rbac
 
 from ..closed_list import CLAIM, DEPLOYMENT, SERVICE
 from . import service_account
-from .base import RESTRICTED, TMP_PATH, instance_labels, wanted
+from .base import RESTRICTED, TMP_PATH, instance_labels, live_probe, ready_probe, wanted
 
 STATE_VOLUME = "state"
 SOCKET_VOLUME = "socket"
@@ -146,17 +146,8 @@ def _orchestrator(image: str) -> dict[str, Any]:
             }
         ],
         "ports": [{"name": "http", "containerPort": names.ORCHESTRATOR_PORT, "protocol": "TCP"}],
-        "readinessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.ORCHESTRATOR_PORT},
-            "initialDelaySeconds": 1,
-            "periodSeconds": 2,
-            "failureThreshold": 15,
-        },
-        "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.ORCHESTRATOR_PORT},
-            "periodSeconds": 10,
-            "failureThreshold": 30,
-        },
+        "readinessProbe": ready_probe(names.ORCHESTRATOR_PORT),
+        "livenessProbe": live_probe(names.ORCHESTRATOR_PORT),
         "resources": {
             "requests": {"cpu": "250m", "memory": "512Mi"},
             "limits": {"memory": "512Mi"},
