@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import ctypes
 import json
 import signal
 import socket
@@ -24,7 +23,7 @@ from typing import Any, Final
 import httpx2
 
 from jr2_cli import tools
-from jr2_infra import kube
+from jr2_infra import kube, processes
 from tests.apiserver.certificates import Authority
 
 LIGHT_CONTROLLERS: Final = (
@@ -45,7 +44,6 @@ WITHOUT_POD_RESOURCES: Final = {
 
 _SECONDS: Final = 60.0
 _ATTEMPTS: Final = 4
-_DIES_WITH_PARENT: Final = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
 
 
@@ -73,6 +71,7 @@ class ApiServer:
         self.context = context
         self.authority = Authority(folder / "pki")
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._names: dict[int, str] = {}
         self._accounts = self.authority.service_account_key()
         self._serving = self.authority.issue(
             "kube-apiserver", hosts=("localhost", "127.0.0.1", "kubernetes.default.svc")
@@ -326,15 +325,15 @@ class ApiServer:
     def _run(self, name: str, *flags: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
-                [str(tools.require(name)), *flags],
+                # A pytest that is killed leaves no server behind.
+                processes.bound_to_us([tools.require(name), *flags], signal.SIGKILL),
                 cwd=self.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                # A pytest that is killed leaves no server behind.
-                preexec_fn=_die_with_parent,
             )
         self._processes.append(process)
+        self._names[process.pid] = name
         return process
 
     def _is_ready(self) -> bool:
@@ -355,8 +354,7 @@ class ApiServer:
             time.sleep(0.05)
 
     def _last_words(self, process: subprocess.Popen[bytes]) -> str:
-        assert isinstance(process.args, list)
-        name = Path(str(process.args[0])).name
+        name = self._names[process.pid]
         words = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()[-12:]
         return f"{name} ended with code {process.returncode}:\n" + "\n".join(words)
 
@@ -407,7 +405,3 @@ def _free_ports(count: int) -> list[int]:
         for one in sockets:
             one.bind(("127.0.0.1", 0))
         return [int(one.getsockname()[1]) for one in sockets]
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)

@@ -35,15 +35,15 @@ def start(
     Raises:
         OSError: it cannot be started.
     """
+    surroundings = inherited.environment() if env is None else dict(env)
     process = subprocess.Popen(
-        [str(part) for part in argv],
-        env=inherited.environment() if env is None else dict(env),
+        processes.bound_to_us(argv, signal.SIGTERM, env=surroundings),
+        env=surroundings,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         errors="replace",
-        preexec_fn=processes.die_with_parent(signal.SIGTERM),
     )
     with _lock:
         _started.add(process)

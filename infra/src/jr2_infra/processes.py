@@ -7,7 +7,9 @@ down, and its stdin is closed unless the caller gives one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,12 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import inherited
+from . import bound, inherited
 
 if TYPE_CHECKING:
     import asyncio
 
-_PR_SET_PDEATHSIG = 1
 _GRACE_SECONDS = 5.0
 """Seconds that a program has to end by itself."""
 
@@ -144,7 +145,7 @@ def run_family(
         OSError: the program cannot be started.
     """
     child = subprocess.Popen(
-        [str(part) for part in argv],
+        bound_to_us(argv, signal.SIGKILL, env=env),
         env=dict(env),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
@@ -153,7 +154,6 @@ def run_family(
         text=True,
         errors="replace",
         start_new_session=True,
-        preexec_fn=die_with_parent(signal.SIGKILL),
     )
     try:
         stdout, stderr = child.communicate() if heard is None else _listen(child, heard)
@@ -187,26 +187,39 @@ def _listen(child: subprocess.Popen[str], heard: Callable[[str], None]) -> tuple
     return "".join(said), "".join(lines)
 
 
-def die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """Return what asks the kernel, in a child before its program starts, to end it after us.
+def bound_to_us(
+    argv: Sequence[str | Path], number: signal.Signals, *, env: Mapping[str, str] | None = None
+) -> list[str]:
+    """Return the command that runs a program which the kernel ends after us.
+
+    The program has the process id of what is started, and its own name in the process list.
 
     Args:
-        number: the signal that the child gets when the thread that started it has ended.
+        argv: the program and its arguments.
+        number: the signal that it gets when the thread that started it has ended.
+        env: where the program is looked up; `None` for ours.
 
     Returns:
-        `None` where the kernel cannot do it.
+        The command itself where the kernel cannot do it.
+
+    Raises:
+        FileNotFoundError: there is no such program.
     """
+    command = [str(part) for part in argv]
     if sys.platform != "linux":
-        return None
-    import ctypes
-
-    # Loaded before the fork: a child of a process with threads may only call into the kernel.
-    libc = ctypes.CDLL(None)
-
-    def ask() -> None:
-        libc.prctl(_PR_SET_PDEATHSIG, number)
-
-    return ask
+        return command
+    found = shutil.which(command[0], path=(os.environ if env is None else env).get("PATH"))
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    return [
+        sys.executable,
+        "-I",
+        "-S",
+        bound.__file__,
+        str(os.getpid()),
+        str(int(number)),
+        *command,
+    ]
 
 
 def detach(argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, log: Path) -> int:
