@@ -59,14 +59,19 @@ def claim_size(wanted: str, live: LiveObject | None) -> str:
     return wanted
 
 
-def check_claim(wanted: Mapping[str, Any], live: LiveObject | None) -> None:
+def check_claim(wanted: Mapping[str, Any], live: LiveObject | None, *, holds: str) -> None:
     """Refuse a claim whose fixed fields are not the wanted ones.
 
-    The wanted claim names no storage class (`components.orchestrator.state_claim`), so the class
-    that the cluster gave is never another one than wanted.
+    The wanted claim names no storage class (`components.storage`), so the class that the cluster
+    gave is never another one than wanted.
+
+    Args:
+        wanted: the claim as jr2 wants it.
+        live: the claim as it is.
+        holds: what is lost with it.
 
     Raises:
-        Refusal: its access modes differ; it holds the runs, so it is not deleted.
+        Refusal: its access modes differ; it holds what nobody can make again, so it is not deleted.
     """
     if live is None:
         return
@@ -76,7 +81,7 @@ def check_claim(wanted: Mapping[str, Any], live: LiveObject | None) -> None:
         raise Refusal(
             f'PersistentVolumeClaim "{metadata["name"]}" in namespace "{metadata["namespace"]}" '
             f"has the access modes {', '.join(held or [])}, and jr2 needs {', '.join(modes)}; they "
-            "cannot be changed, and the claim holds the runs of this Instance — move its data, "
+            f"cannot be changed, and the claim holds {holds} — move its data, "
             "delete the claim, and run `jr2 up` again. Nothing was applied."
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 from jr2 import names
 from jr2.config import AllowFrom
 
-from . import closed_list, immutable, versions
+from . import closed_list, versions
 from .components import (
     admission,
     base,
@@ -24,6 +24,7 @@ from .components import (
     operator,
     orchestrator,
     secrets,
+    storage,
 )
 from .components import held as held_objects
 from .components.secrets import InstanceValues
@@ -199,11 +200,14 @@ class Objects:
         values = secrets.kept_values(
             held(live, closed_list.SECRET, ns, names.INSTANCE_SECRET), minted
         )
-        claim_live = held(live, closed_list.CLAIM, ns, names.STATE_CLAIM)
-        claim = orchestrator.state_claim(
-            instance, ns, size=immutable.claim_size(names.STATE_CLAIM_SIZE, claim_live)
+        claim = storage.claim(
+            instance,
+            ns,
+            names.STATE_CLAIM,
+            size=names.STATE_CLAIM_SIZE,
+            holds="the runs of this Instance",
+            live=live,
         )
-        immutable.check_claim(claim, claim_live)
         classes = (
             operator.priority_classes(
                 control=wants.control_class is None, sandbox=wants.sandbox_class is None

@@ -20,11 +20,16 @@ from jr2.config import Config, EnvFrom, EnvVar, SecretKeyRef
 from jr2.held import HeldManifest
 from jr2.walk import WalkedParts
 
-from . import immutable
-from .closed_list import CLAIM
-from .components import base, images, instance_effector, instance_harness, repo_cache
+from .components import (
+    base,
+    images,
+    instance_effector,
+    instance_harness,
+    repo_cache,
+    storage,
+)
 from .components.repo_cache import Placement
-from .derived.live import LiveObject, LiveObjects, ObjectKey
+from .derived.live import LiveObject, LiveObjects
 from .resources import KubernetesResource
 from .rollout.workload import WorkloadKind
 
@@ -244,11 +249,14 @@ def _repo_cache(wanted: PartsWanted, about: PartContext) -> Part:
 
 def _instance_harness(wanted: PartsWanted, about: PartContext, live: LiveObjects) -> Part:
     instance, ns = about.instance, about.namespace
-    held_claim = live.get(ObjectKey(CLAIM.api_version, CLAIM.kind, ns, names.CONVERSATIONS_CLAIM))
-    claim = instance_harness.conversations_claim(
-        instance, ns, size=immutable.claim_size(names.CONVERSATIONS_CLAIM_SIZE, held_claim)
+    claim = storage.claim(
+        instance,
+        ns,
+        names.CONVERSATIONS_CLAIM,
+        size=names.CONVERSATIONS_CLAIM_SIZE,
+        holds="the conversations of this Instance's Agents",
+        live=live,
     )
-    immutable.check_claim(claim, held_claim)
     key = signed.read_key(about.signing_key)
     composed = custodian.compose(
         image=about.custodian_image,

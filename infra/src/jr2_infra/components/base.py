@@ -23,17 +23,8 @@ PULUMI_ANNOTATIONS: Final[Mapping[str, str]] = {
 """Without the first two each run is a manager of its own and its fields are never pruned; with the
 third only `Rollout` waits."""
 
-RESTRICTED: Final[Mapping[str, Any]] = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "readOnlyRootFilesystem": True,
-}
-"""The container half of the `restricted` Pod Security Standard, and a read-only root."""
-
 _LONGEST_ANNOTATIONS: Final = 256 * 1024
 """Bytes of all annotations of one object, keys and values."""
-
-TMP_PATH: Final = "/tmp"  # noqa: S108 - a volume of the pod, which no other pod sees
 
 
 def shared_labels() -> dict[str, str]:
@@ -75,25 +66,6 @@ def wanted(
     metadata["annotations"] = {**PULUMI_ANNOTATIONS, **(annotations or {})}
     _require_short(f"{kind.kind} {name}", metadata["annotations"])
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
-
-
-def ready_probe(port: int) -> dict[str, Any]:
-    """Return how the kubelet asks one of our HTTP programs whether it takes requests."""
-    return {
-        "httpGet": {"path": "/healthz", "port": port},
-        "initialDelaySeconds": 1,
-        "periodSeconds": 2,
-        "failureThreshold": 15,
-    }
-
-
-def live_probe(port: int) -> dict[str, Any]:
-    """Return how the kubelet asks one of our HTTP programs whether it is to be started again."""
-    return {
-        "httpGet": {"path": "/healthz", "port": port},
-        "periodSeconds": 10,
-        "failureThreshold": 30,
-    }
 
 
 def _require_short(what: str, annotations: Mapping[str, str]) -> None:

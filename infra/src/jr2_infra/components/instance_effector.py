@@ -14,8 +14,9 @@ from typing import Any
 from jr2 import names, signed
 from jr2.config import SecretKeyRef
 
-from ..closed_list import DEPLOYMENT, NETWORK_POLICY, SECRET, SERVICE
-from .base import RESTRICTED, TMP_PATH, encoded, instance_labels, live_probe, ready_probe, wanted
+from ..closed_list import DEPLOYMENT, SECRET
+from . import network, pods
+from .base import encoded, instance_labels, wanted
 
 _VALUES = "values"
 _SELECTOR = {names.LABEL_APP: names.INSTANCE_EFFECTOR}
@@ -50,40 +51,14 @@ def key_of(signing_key: str) -> str:
 
 def policy(instance: str, namespace: str) -> dict[str, Any]:
     """Return the wanted NetworkPolicy: the Orchestrator comes in, and nobody else."""
-    orchestrator = {names.LABEL_APP: names.ORCHESTRATOR, names.LABEL_INSTANCE: instance}
-    return wanted(
-        NETWORK_POLICY,
-        names.INSTANCE_EFFECTOR_INGRESS,
-        namespace=namespace,
-        labels=instance_labels(instance),
-        spec={
-            "podSelector": {"matchLabels": dict(_SELECTOR)},
-            "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {"matchLabels": orchestrator}}]}],
-        },
+    return network.from_orchestrator(
+        instance, namespace, names.INSTANCE_EFFECTOR_INGRESS, {"matchLabels": dict(_SELECTOR)}
     )
 
 
 def service(instance: str, namespace: str) -> dict[str, Any]:
     """Return the wanted Service."""
-    return wanted(
-        SERVICE,
-        names.INSTANCE_EFFECTOR,
-        namespace=namespace,
-        labels=instance_labels(instance),
-        spec={
-            "type": "ClusterIP",
-            "selector": dict(_SELECTOR),
-            "ports": [
-                {
-                    "name": "http",
-                    "port": names.EFFECTOR_PORT,
-                    "targetPort": names.EFFECTOR_PORT,
-                    "protocol": "TCP",
-                }
-            ],
-        },
-    )
+    return network.service(instance, namespace, names.INSTANCE_EFFECTOR, port=names.EFFECTOR_PORT)
 
 
 def deployment(
@@ -109,42 +84,24 @@ def deployment(
         literal: the names of the Effect secrets whose values the config gives.
         referenced: by name, the Effect secrets that a Secret of the user's holds.
     """
-    labels = instance_labels(instance)
-    return wanted(
+    uid = names.EFFECTOR_UID
+    return pods.workload(
         DEPLOYMENT,
         names.INSTANCE_EFFECTOR,
         namespace=namespace,
-        labels={**labels, names.LABEL_VERSION: kit_version},
-        spec={
-            "replicas": 1,
-            # Two of them would keep two journals of what was done.
-            "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": dict(_SELECTOR)},
-            "template": {
-                "metadata": {
-                    "labels": {**labels, **_SELECTOR},
-                    "annotations": {names.ANNOTATION_VALUES_DIGEST: values_digest},
-                },
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "priorityClassName": priority_class,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": names.EFFECTOR_UID,
-                        "runAsGroup": names.EFFECTOR_UID,
-                        "fsGroup": names.EFFECTOR_UID,
-                        "fsGroupChangePolicy": "OnRootMismatch",
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "containers": [_effector(image)],
-                    "volumes": [
-                        _values_volume(literal, referenced),
-                        {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
-                    ],
-                },
-            },
-        },
+        labels=instance_labels(instance),
+        kit_version=kit_version,
+        replicas=1,
+        # Two of them would keep two journals of what was done.
+        strategy={"type": "Recreate"},
+        selector=_SELECTOR,
+        pod_annotations={names.ANNOTATION_VALUES_DIGEST: values_digest},
+        pod=pods.pod(
+            priority_class=priority_class,
+            security=pods.security(uid, uid, volumes=uid),
+            containers=[_effector(image)],
+            volumes=[_values_volume(literal, referenced), pods.empty_dir("tmp", "256Mi")],
+        ),
     )
 
 
@@ -164,22 +121,14 @@ def _source(secret_name: str, key: str, path: str) -> dict[str, Any]:
 
 
 def _effector(image: str) -> dict[str, Any]:
-    return {
-        "name": names.CONTAINER_EFFECTOR,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": [names.TREE_INIT, "--", names.LAUNCHER_EFFECTOR],
-        "ports": [{"name": "http", "containerPort": names.EFFECTOR_PORT, "protocol": "TCP"}],
-        "readinessProbe": ready_probe(names.EFFECTOR_PORT),
-        "livenessProbe": live_probe(names.EFFECTOR_PORT),
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "128Mi"},
-            "limits": {"memory": "128Mi"},
-        },
-        "securityContext": dict(RESTRICTED),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            {"name": _VALUES, "mountPath": names.EFFECTOR_VALUES_PATH, "readOnly": True},
-            {"name": "tmp", "mountPath": TMP_PATH},
-        ],
-    }
+    return pods.container(
+        names.CONTAINER_EFFECTOR,
+        image,
+        [names.TREE_INIT, "--", names.LAUNCHER_EFFECTOR],
+        ports=[pods.port("http", names.EFFECTOR_PORT)],
+        readinessProbe=pods.ready_probe(names.EFFECTOR_PORT),
+        livenessProbe=pods.live_probe(names.EFFECTOR_PORT),
+        cpu="50m",
+        memory="128Mi",
+        mounts=[{"name": _VALUES, "mountPath": names.EFFECTOR_VALUES_PATH, "readOnly": True}],
+    )

@@ -16,9 +16,9 @@ from jr2 import names
 from jr2.config import EnvFrom, EnvVar
 from jr2.custodian import Composed
 
-from ..closed_list import CLAIM, SERVICE, STATEFUL_SET
-from . import harness_env
-from .base import RESTRICTED, TMP_PATH, instance_labels, ready_probe, wanted
+from ..closed_list import STATEFUL_SET
+from . import harness_env, network, pods
+from .base import instance_labels
 
 _CONVERSATIONS = "conversations"
 NO_EVICTION = {
@@ -28,50 +28,20 @@ NO_EVICTION = {
 """A Turn is lost with its pod, so no autoscaler may move it."""
 
 
-def conversations_claim(instance: str, namespace: str, *, size: str) -> dict[str, Any]:
-    """Return the wanted claim of the conversations; a converge never deletes it.
-
-    Args:
-        instance: the Instance.
-        namespace: its namespace.
-        size: what it asks for; a claim that was made larger keeps its size.
-    """
-    return wanted(
-        CLAIM,
-        names.CONVERSATIONS_CLAIM,
-        namespace=namespace,
-        labels=instance_labels(instance),
-        spec={
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": size}},
-        },
-    )
-
-
 def services(instance: str, namespace: str) -> tuple[dict[str, Any], ...]:
     """Return the Service that the Orchestrator calls, and the one that a StatefulSet names."""
     return tuple(
-        wanted(
-            SERVICE,
+        network.service(
+            instance,
+            namespace,
             name,
-            namespace=namespace,
-            labels=instance_labels(instance),
-            spec={
-                **kind,
-                "selector": {names.LABEL_APP: names.INSTANCE_HARNESS},
-                "ports": [
-                    {
-                        "name": "http",
-                        "port": names.HARNESS_PORT,
-                        "targetPort": names.HARNESS_PORT,
-                        "protocol": "TCP",
-                    }
-                ],
-            },
+            app=names.INSTANCE_HARNESS,
+            port=names.HARNESS_PORT,
+            **kind,
         )
         for name, kind in (
-            (names.INSTANCE_HARNESS, {"type": "ClusterIP"}),
-            (names.INSTANCE_HARNESS_PODS, {"type": "ClusterIP", "clusterIP": "None"}),
+            (names.INSTANCE_HARNESS, {}),
+            (names.INSTANCE_HARNESS_PODS, {"clusterIP": "None"}),
         )
     )
 
@@ -103,59 +73,35 @@ def stateful_set(
         env_from: `harness.env_from` of the config.
         custodian: the Custodian of the pod.
     """
-    labels = instance_labels(instance)
-    selector = {names.LABEL_APP: names.INSTANCE_HARNESS}
-    return wanted(
+    harness = _harness(
+        image, bearer_digest=bearer_digest, env=env, env_from=env_from, custodian=custodian
+    )
+    claimed = {"claimName": names.CONVERSATIONS_CLAIM}
+    return pods.workload(
         STATEFUL_SET,
         names.INSTANCE_HARNESS,
         namespace=namespace,
-        labels={**labels, names.LABEL_VERSION: kit_version},
-        spec={
-            "replicas": 1,
-            # With the default order, a pod that never gets ready would stand in the way of its own
-            # repair: Kubernetes waits for it before it makes the next revision.
-            "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
-            "serviceName": names.INSTANCE_HARNESS_PODS,
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {
-                    "labels": {**labels, **selector},
-                    "annotations": {**NO_EVICTION, names.ANNOTATION_HELD_DIGEST: read_digest},
-                },
-                "spec": {
-                    "automountServiceAccountToken": False,
-                    "enableServiceLinks": False,
-                    "priorityClassName": priority_class,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": names.HARNESS_UID,
-                        "runAsGroup": names.HARNESS_UID,
-                        "fsGroup": names.WORK_GROUP,
-                        "fsGroupChangePolicy": "OnRootMismatch",
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "initContainers": [{**custodian.container, "restartPolicy": "Always"}],
-                    "containers": [
-                        _harness(
-                            image,
-                            bearer_digest=bearer_digest,
-                            env=env,
-                            env_from=env_from,
-                            custodian=custodian,
-                        )
-                    ],
-                    "volumes": [
-                        *custodian.volumes,
-                        {
-                            "name": _CONVERSATIONS,
-                            "persistentVolumeClaim": {"claimName": names.CONVERSATIONS_CLAIM},
-                        },
-                        {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
-                    ],
-                },
-            },
-        },
+        labels=instance_labels(instance),
+        kit_version=kit_version,
+        replicas=1,
+        # With the default order, a pod that never gets ready would stand in the way of its own
+        # repair: Kubernetes waits for it before it makes the next revision.
+        podManagementPolicy="Parallel",
+        updateStrategy={"type": "RollingUpdate"},
+        serviceName=names.INSTANCE_HARNESS_PODS,
+        selector={names.LABEL_APP: names.INSTANCE_HARNESS},
+        pod_annotations={**NO_EVICTION, names.ANNOTATION_HELD_DIGEST: read_digest},
+        pod=pods.pod(
+            priority_class=priority_class,
+            security=pods.security(names.HARNESS_UID, names.HARNESS_UID, volumes=names.WORK_GROUP),
+            initContainers=[{**custodian.container, "restartPolicy": "Always"}],
+            containers=[harness],
+            volumes=[
+                *custodian.volumes,
+                {"name": _CONVERSATIONS, "persistentVolumeClaim": claimed},
+                pods.empty_dir("tmp", "256Mi"),
+            ],
+        ),
     )
 
 
@@ -167,18 +113,13 @@ def _harness(
     env_from: Sequence[EnvFrom],
     custodian: Composed,
 ) -> dict[str, Any]:
-    return {
-        "name": names.CONTAINER_HARNESS,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": [names.TREE_INIT, "--", names.LAUNCHER_HARNESS],
-        "env": [
-            {
-                "name": names.ENV_HARNESS_JSON,
-                "valueFrom": {
-                    "configMapKeyRef": {"name": names.HARNESS_MAP, "key": names.HARNESS_KEY}
-                },
-            },
+    settings = {"name": names.HARNESS_MAP, "key": names.HARNESS_KEY}
+    return pods.container(
+        names.CONTAINER_HARNESS,
+        image,
+        [names.TREE_INIT, "--", names.LAUNCHER_HARNESS],
+        env=[
+            {"name": names.ENV_HARNESS_JSON, "valueFrom": {"configMapKeyRef": settings}},
             {"name": names.ENV_MENU_ONLY, "value": "1"},
             {"name": names.ENV_CONVERSATIONS, "value": names.CONVERSATIONS_PATH},
             *harness_env.referenced(env),
@@ -186,18 +127,13 @@ def _harness(
             *custodian.harness_env,
             {"name": names.ENV_HARNESS_TOKEN_DIGEST, "value": bearer_digest},
         ],
-        "envFrom": harness_env.env_from(env_from),
-        "ports": [{"name": "http", "containerPort": names.HARNESS_PORT, "protocol": "TCP"}],
-        "readinessProbe": ready_probe(names.HARNESS_PORT),
-        "resources": {
-            "requests": {"cpu": "250m", "memory": "1Gi"},
-            "limits": {"memory": "1Gi"},
-        },
-        "securityContext": dict(RESTRICTED),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
+        envFrom=harness_env.env_from(env_from),
+        ports=[pods.port("http", names.HARNESS_PORT)],
+        readinessProbe=pods.ready_probe(names.HARNESS_PORT),
+        cpu="250m",
+        memory="1Gi",
+        mounts=[
             *custodian.harness_mounts,
             {"name": _CONVERSATIONS, "mountPath": names.CONVERSATIONS_PATH},
-            {"name": "tmp", "mountPath": TMP_PATH},
         ],
-    }
+    )

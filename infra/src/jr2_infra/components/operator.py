@@ -13,15 +13,9 @@ from typing import Any
 
 from jr2 import names
 
-from ..closed_list import (
-    CLUSTER_ROLE,
-    CLUSTER_ROLE_BINDING,
-    DEPLOYMENT,
-    NAMESPACE,
-    PRIORITY_CLASS,
-    SERVICE_ACCOUNT,
-)
-from .base import PULUMI_ANNOTATIONS, RESTRICTED, TMP_PATH, shared_labels, wanted
+from ..closed_list import DEPLOYMENT, NAMESPACE, PRIORITY_CLASS
+from . import pods, service_account
+from .base import PULUMI_ANNOTATIONS, shared_labels, wanted
 
 CONTAINER = "manager"
 
@@ -83,37 +77,11 @@ def rights(rules: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
     Args:
         rules: what the operator uses.
     """
-    return (
-        wanted(
-            SERVICE_ACCOUNT,
-            names.OPERATOR,
-            namespace=names.SYSTEM_NAMESPACE,
-            labels=shared_labels(),
-            automountServiceAccountToken=False,
-        ),
-        wanted(
-            CLUSTER_ROLE,
-            names.OPERATOR_ROLE,
-            labels=shared_labels(),
-            rules=[dict(rule) for rule in rules],
-        ),
-        wanted(
-            CLUSTER_ROLE_BINDING,
-            names.OPERATOR_ROLE_BINDING,
-            labels=shared_labels(),
-            roleRef={
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": names.OPERATOR_ROLE,
-            },
-            subjects=[
-                {
-                    "kind": "ServiceAccount",
-                    "name": names.OPERATOR,
-                    "namespace": names.SYSTEM_NAMESPACE,
-                }
-            ],
-        ),
+    return service_account.cluster_rights(
+        names.OPERATOR,
+        role=names.OPERATOR_ROLE,
+        binding=names.OPERATOR_ROLE_BINDING,
+        rules=rules,
     )
 
 
@@ -126,61 +94,34 @@ def deployment(*, image: str, kit_version: str, priority_class: str) -> dict[str
         priority_class: the class of control pods.
     """
     selector = {names.LABEL_CONTROL_PLANE: names.CONTROL_PLANE}
-    return wanted(
+    return pods.workload(
         DEPLOYMENT,
         names.OPERATOR,
         namespace=names.SYSTEM_NAMESPACE,
-        labels={**shared_labels(), **selector, names.LABEL_VERSION: kit_version},
-        spec={
-            "replicas": 1,
-            "selector": {"matchLabels": selector},
-            "template": {
-                "metadata": {"labels": {**shared_labels(), **selector}},
-                "spec": {
-                    "serviceAccountName": names.OPERATOR,
-                    "automountServiceAccountToken": True,
-                    "enableServiceLinks": False,
-                    "priorityClassName": priority_class,
-                    "terminationGracePeriodSeconds": 10,
-                    "securityContext": {
-                        "runAsNonRoot": True,
-                        "runAsUser": names.OPERATOR_UID,
-                        "runAsGroup": names.OPERATOR_UID,
-                        "seccompProfile": {"type": "RuntimeDefault"},
-                    },
-                    "containers": [_manager(image)],
-                    "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}}],
-                },
-            },
-        },
+        labels={**shared_labels(), **selector},
+        kit_version=kit_version,
+        replicas=1,
+        selector=selector,
+        pod=pods.pod(
+            service_account=names.OPERATOR,
+            token=True,
+            priority_class=priority_class,
+            terminationGracePeriodSeconds=10,
+            security=pods.security(names.OPERATOR_UID, names.OPERATOR_UID),
+            containers=[_manager(image)],
+            volumes=[pods.empty_dir("tmp", "64Mi")],
+        ),
     )
 
 
 def _manager(image: str) -> dict[str, Any]:
-    return {
-        "name": CONTAINER,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": [names.LAUNCHER_OPERATOR],
-        "ports": [
-            {"name": "health", "containerPort": names.OPERATOR_HEALTH_PORT, "protocol": "TCP"}
-        ],
-        "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.OPERATOR_HEALTH_PORT},
-            "initialDelaySeconds": 15,
-            "periodSeconds": 20,
-        },
-        "readinessProbe": {
-            "httpGet": {"path": "/readyz", "port": names.OPERATOR_HEALTH_PORT},
-            "initialDelaySeconds": 1,
-            "periodSeconds": 2,
-            "failureThreshold": 15,
-        },
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "256Mi"},
-            "limits": {"memory": "256Mi"},
-        },
-        "securityContext": dict(RESTRICTED),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "tmp", "mountPath": TMP_PATH}],
-    }
+    return pods.container(
+        CONTAINER,
+        image,
+        [names.LAUNCHER_OPERATOR],
+        ports=[pods.port("health", names.OPERATOR_HEALTH_PORT)],
+        **pods.watcher_probes(names.OPERATOR_HEALTH_PORT),
+        cpu="50m",
+        memory="256Mi",
+        mounts=[],
+    )

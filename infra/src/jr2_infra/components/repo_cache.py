@@ -17,8 +17,8 @@ from jr2 import names, rbac
 from jr2.config import Sandbox
 
 from ..closed_list import DAEMON_SET
-from . import service_account
-from .base import RESTRICTED, TMP_PATH, instance_labels, wanted
+from . import pods, service_account
+from .base import instance_labels
 
 _CACHE = "cache"
 _HOME = "home"
@@ -91,81 +91,49 @@ def daemon_set(
         placement: where Sandboxes may run.
         priority_class: the class of control pods.
     """
-    labels = instance_labels(instance)
-    selector = {names.LABEL_APP: names.REPO_CACHE}
-    return wanted(
+    store = {"path": store_path(namespace), "type": "DirectoryOrCreate"}
+    return pods.workload(
         DAEMON_SET,
         names.REPO_CACHE,
         namespace=namespace,
-        labels={**labels, names.LABEL_VERSION: kit_version},
-        spec={
-            "selector": {"matchLabels": selector},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {
-                "metadata": {"labels": {**labels, **selector}},
-                "spec": {
-                    "serviceAccountName": names.REPO_CACHE,
-                    "automountServiceAccountToken": True,
-                    "enableServiceLinks": False,
-                    "priorityClassName": priority_class,
-                    "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-                    **placement.of_pod(),
-                    "containers": [_agent(image)],
-                    "volumes": [
-                        {
-                            "name": _CACHE,
-                            "hostPath": {
-                                "path": store_path(namespace),
-                                "type": "DirectoryOrCreate",
-                            },
-                        },
-                        {"name": _HOME, "emptyDir": {"sizeLimit": "64Mi"}},
-                        {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}},
-                    ],
-                },
-            },
-        },
+        labels=instance_labels(instance),
+        kit_version=kit_version,
+        selector={names.LABEL_APP: names.REPO_CACHE},
+        updateStrategy={"type": "RollingUpdate"},
+        pod=pods.pod(
+            service_account=names.REPO_CACHE,
+            token=True,
+            priority_class=priority_class,
+            security=pods.SECCOMP,
+            **placement.of_pod(),
+            containers=[_agent(image)],
+            volumes=[
+                {"name": _CACHE, "hostPath": store},
+                pods.empty_dir(_HOME, "64Mi"),
+                pods.empty_dir("tmp", "256Mi"),
+            ],
+        ),
     )
 
 
 def _agent(image: str) -> dict[str, Any]:
-    return {
-        "name": names.CONTAINER_REPO_CACHE,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": [names.LAUNCHER_REPO_CACHE],
-        "env": [
-            _from_field(names.ENV_NODE_NAME, "spec.nodeName"),
-            _from_field(names.ENV_NAMESPACE, "metadata.namespace"),
+    return pods.container(
+        names.CONTAINER_REPO_CACHE,
+        image,
+        [names.LAUNCHER_REPO_CACHE],
+        env=[
+            pods.from_field(names.ENV_NODE_NAME, "spec.nodeName"),
+            pods.from_field(names.ENV_NAMESPACE, "metadata.namespace"),
             {"name": "HOME", "value": _HOME_PATH},
         ],
-        "ports": [
-            {"name": "health", "containerPort": names.REPO_CACHE_HEALTH_PORT, "protocol": "TCP"}
-        ],
-        "readinessProbe": {
-            "httpGet": {"path": "/readyz", "port": names.REPO_CACHE_HEALTH_PORT},
-            "initialDelaySeconds": 1,
-            "periodSeconds": 2,
-            "failureThreshold": 15,
-        },
-        "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": names.REPO_CACHE_HEALTH_PORT},
-            "initialDelaySeconds": 15,
-            "periodSeconds": 20,
-        },
-        "resources": {
-            "requests": {"cpu": "50m", "memory": "128Mi"},
-            "limits": {"memory": "1Gi"},
-        },
-        "securityContext": {**RESTRICTED, "runAsUser": 0, "runAsGroup": 0},
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
+        ports=[pods.port("health", names.REPO_CACHE_HEALTH_PORT)],
+        **pods.watcher_probes(names.REPO_CACHE_HEALTH_PORT),
+        cpu="50m",
+        memory="128Mi",
+        limit="1Gi",
+        user={"runAsUser": 0, "runAsGroup": 0},
+        mounts=[
             {"name": _CACHE, "mountPath": names.REPO_CACHE_PATH},
             {"name": _HOME, "mountPath": _HOME_PATH},
-            {"name": "tmp", "mountPath": TMP_PATH},
         ],
-    }
-
-
-def _from_field(name: str, path: str) -> dict[str, Any]:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    )

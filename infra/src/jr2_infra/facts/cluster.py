@@ -25,7 +25,7 @@ from jr2.wire import Health
 from .. import closed_list, kube
 from ..api import Api, ApiError
 from ..closed_list import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET, Kind
-from ..components import base
+from ..components import pods
 from ..derived.live import LiveObject, LiveObjects, ObjectKey, live_objects
 
 _CONNECTIONS: Final = 12
@@ -254,7 +254,7 @@ def _probe(namespace: str) -> Mapping[str, Any]:
             },
             "resources": {"limits": {"cpu": "10m", "memory": "16Mi"}},
             "containers": [
-                {"name": "probe", "image": "jr2", "securityContext": dict(base.RESTRICTED)}
+                {"name": "probe", "image": "jr2", "securityContext": dict(pods.RESTRICTED)}
             ],
         },
     }
