@@ -204,11 +204,52 @@ async def test_every_error_has_the_one_body(bench: Any) -> None:
 
 
 async def test_a_body_that_is_no_object_reads_as_empty(bench: Any) -> None:
-    for body in (b"", b"{", b"[1]", b'"x"', b"null", b"NaN", b'{"a": NaN}', b"[" * 100_000):
+    for body in (b"", b"{", b"[1]", b'"x"', b"null", b"NaN", b'{"a": NaN}', b"\xff", b'"\\ud800"'):
         answer = await bench.client.post(
             "/workflows/gate/runs", content=body, headers=INSTANCE_HEADER
         )
         assert answer.status_code == 201, body[:20]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (rb'"\ud800"', "half of a surrogate pair"),
+        (rb'{"\uDC00": 1}', "half of a surrogate pair"),
+        (b'"\xed\xa0\x80"', "half of a surrogate pair"),
+        (b"[1, -1e999]", "a number that is too large"),
+        (b"9" * 400 + b".5", "a number that is too large"),
+        (b"9" * 5000, "an integer with too many digits"),
+        (b"[" * 100_000, "nested too deeply"),
+    ],
+)
+async def test_a_value_that_would_not_come_back_as_it_came_is_refused(
+    bench: Any, value: bytes, text: str
+) -> None:
+    """Half of a pair has no UTF-8, and a number that is read as infinite would become `null`."""
+    run = await bench.start("gate")
+    for path, body in (
+        ("/workflows/gate/runs", b'{"value": %b}' % value),
+        (f"/runs/{run}/gates/review/events", b'{"type": "go", "value": %b}' % value),
+        (f"/runs/{run}/events", b'{"type": "CANCEL", "value": %b}' % value),
+    ):
+        answer = await bench.client.post(path, content=body, headers=INSTANCE_HEADER)
+        assert answer.status_code == 400, path
+        assert text in answer.json()["error"]
+    live = (await bench.get("/runs")).json()
+    assert [(each["runId"], each["status"]) for each in live] == [(run, "active")]
+
+
+async def test_a_value_that_only_looks_like_one_is_taken(bench: Any) -> None:
+    run = await bench.start("gate")
+    values = [1e300, 10**400, "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")]
+    body = json.dumps({"type": "go", "values": values, "text": "1e999 \\ud800"})
+    answer = await bench.client.post(
+        f"/runs/{run}/gates/review/events", content=body, headers=INSTANCE_HEADER
+    )
+    assert answer.status_code == 200
+    seen = (await bench.status(run))["context"]["seen"]
+    assert seen[0]["payload"] == {"values": values, "text": "1e999 \\ud800"}
 
 
 async def test_a_body_over_the_limit_is_413_with_and_without_its_length(bench: Any) -> None:

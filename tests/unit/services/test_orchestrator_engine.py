@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -453,6 +455,18 @@ def stepped(snapshot: bytes = b"", **fields: Any) -> tuple[host_wire.Stepped, by
             "the delay of a timer",
         ),
         (
+            stepped(
+                commands=[
+                    {
+                        "kind": "arm_timer",
+                        "key": "k",
+                        "delay": timedelta.max.total_seconds() * 1.01,
+                    }
+                ]
+            ),
+            "the delay of a timer",
+        ),
+        (
             stepped(commands=[{"kind": "arm_timer", "key": "", "delay": 1}]),
             "the key of a command",
         ),
@@ -491,6 +505,22 @@ def test_an_answer_that_cannot_be_kept_faults_the_run_where_it_stood(
     assert (view["value"], view["status"]) == ("before", "error")
     assert text in view["fault"]
     assert transition.changes.started == ()
+
+
+@pytest.mark.parametrize("delay", [timedelta(0), timedelta(days=36_525), timedelta.max])
+async def test_a_timer_is_due_after_any_delay_that_an_author_can_say(
+    bench: Any, delay: timedelta
+) -> None:
+    run = await bench.start("timer", {"delay": delay.total_seconds()})
+    rows = await bench.store.read(
+        lambda db: db.execute("SELECT run, due_at FROM timers WHERE due_at > 0").fetchall()
+    )
+    due = bench.clock.now() + math.ceil(delay.total_seconds() * 1000)
+    if delay:
+        assert rows == [(run, due)]
+        assert (await bench.status(run))["status"] == "active"
+    else:
+        await until(bench, run, "done")
 
 
 def test_what_one_step_starts_and_stops_cancels_out() -> None:

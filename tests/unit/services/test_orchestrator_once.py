@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jr2 import names
-from jr2_runtime.orchestrator.store import Once, Repeated, StoreError, answers
+from jr2_runtime.orchestrator.store import Ballast, Once, Repeated, StoreError, answers
 from jr2_runtime.orchestrator.upkeep import sweep
 
 pytestmark = pytest.mark.anyio
@@ -188,3 +188,24 @@ async def test_an_answer_is_not_kept_when_the_change_is_not(bench: Any) -> None:
     bench.store.close()
     with pytest.raises(StoreError):
         await bench.store.write(lambda db: None)
+
+
+async def test_a_repeat_is_answered_while_the_disk_is_full(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was done is not said to be undone because nothing more can be."""
+    run = await bench.start("gate")
+    asked = [
+        ("/workflows/gate/runs", {"n": 1}, "start"),
+        (f"/runs/{run}/gates/review/events", {"type": "go"}, "event"),
+    ]
+    first = [await post(bench, *each) for each in asked]
+    # No disk has room for it, so the store takes only what frees room.
+    ballast = Ballast(bench.folder / "ballast", size=2**60)
+    monkeypatch.setattr(bench.store, "_ballast", ballast)
+    again = [await post(bench, *each) for each in asked]
+    other = await post(bench, "/workflows/gate/runs", {}, "new")
+    assert [(each.status_code, each.text) for each in again] == [
+        (each.status_code, each.text) for each in first
+    ]
+    assert other.status_code == 507

@@ -21,6 +21,7 @@ from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.settings import read_settings
 from jr2_runtime.orchestrator.store import Ballast, Store, StoreError
 from jr2_runtime.serving import logs, server
+from tests.unit.services.served import fails_to_start
 
 
 def test_the_defaults_are_those_of_the_image() -> None:
@@ -111,6 +112,27 @@ def test_a_start_that_cannot_be_says_why_and_ends_with_1(
     with pytest.raises(OSError if values else BadValues):
         asyncio.run(program.serve(settings, WallClock()))
     taken.close()
+
+
+@pytest.mark.parametrize("what", ["damaged", "read only"])
+def test_a_store_that_cannot_be_opened_is_one_line(tmp_path: Path, what: str) -> None:
+    for name in (names.FILE_INSTANCE_TOKEN_DIGEST, names.FILE_PUBLISH_TOKEN_DIGEST):
+        (tmp_path / name).write_text("0" * 64)
+    (tmp_path / names.FILE_SIGNING_KEY).write_text("A" * 43)
+    database = tmp_path / names.STATE_DATABASE
+    if what == "damaged":
+        database.write_bytes(b"no database" * 1000)
+    else:
+        database.mkdir()  # root may write what has no write permission
+    said = fails_to_start(
+        "jr2_runtime.orchestrator",
+        JR2_STATE_PATH=str(tmp_path),
+        JR2_VALUES_PATH=str(tmp_path),
+        JR2_HOST="127.0.0.1",
+        JR2_PORT="0",
+    )
+    assert said["message"] == "the Orchestrator cannot start"
+    assert str(said["reason"]).startswith(f"the store {database} cannot be opened: ")
 
 
 def test_an_answer_does_not_wait_for_an_acknowledgement() -> None:

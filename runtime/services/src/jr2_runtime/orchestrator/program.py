@@ -12,6 +12,7 @@ import gc
 import logging
 import os
 import signal
+import sqlite3
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ from .feeds import Feeds
 from .host import Processes, open_link
 from .metrics import Metrics
 from .settings import Settings, read_settings
-from .store import Ballast, Store
+from .store import Ballast, Store, StoreError
 from .store import assemblies as assembly_rows
 from .store.schema import NewerDatabase
 from .watch import Watches
@@ -56,7 +57,7 @@ def run(arguments: list[str] | None = None) -> int:
     settings = read_settings(given, os.environ)
     try:
         asyncio.run(serve(settings, WallClock()))
-    except (BadValues, NewerDatabase, RestoreFailed, OSError) as failed:
+    except (BadValues, NewerDatabase, RestoreFailed, StoreError, OSError, sqlite3.Error) as failed:
         log.error("the Orchestrator cannot start", extra={"reason": str(failed)})
         return 1
     return 0
@@ -70,6 +71,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
         NewerDatabase: a later version of jr2 wrote the state.
         RestoreFailed: the backup that it was told to restore cannot be.
         OSError: the state folder or the port cannot be used.
+        StoreError: the store is damaged, or it cannot be written.
     """
     values = read_values(settings.values)
     folders = Folders(settings.state)

@@ -6,6 +6,7 @@ Source: spec/runtime.md §1.4.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 from fastapi import Request
@@ -37,20 +38,51 @@ async def read_body(request: Request, largest: int = names.MAX_EVENT) -> bytes:
 
 
 def as_object(body: bytes) -> dict[str, Any]:
-    """Return a body as an object; an empty one, malformed JSON and a non-object give `{}`."""
+    """Return a body as an object; an empty one, malformed JSON and a non-object give `{}`.
+
+    Raises:
+        ApiError: 400, it is JSON with a value that no store and no other program would give back
+            as it came. Such a value is never replaced by another one.
+    """
     try:
-        given = _DECODER.decode(body.decode(json.detect_encoding(body), "surrogatepass"))
-    except (ValueError, RecursionError):
+        text = body.decode(json.detect_encoding(body), "surrogatepass")
+        given = _DECODER.decode(text)
+    except (json.JSONDecodeError, UnicodeError, _Constant):
         return {}
-    return given if isinstance(given, dict) else {}
+    except ValueError as long:
+        raise ApiError(400, "the body holds an integer with too many digits") from long
+    except RecursionError as deep:
+        raise ApiError(400, "the body is nested too deeply") from deep
+    if not isinstance(given, dict):
+        return {}
+    if _SUSPECT.search(text) is not None:
+        _check(given)
+    return given
+
+
+def _check(given: dict[str, Any]) -> None:
+    """Refuse a number that is not finite once it is read, and half of a surrogate pair."""
+    try:
+        _encode(given).encode()
+    except UnicodeError as half:
+        raise ApiError(400, "the body holds half of a surrogate pair, which is no text") from half
+    except ValueError as infinite:
+        raise ApiError(400, "the body holds a number that is too large") from infinite
+
+
+class _Constant(ValueError):
+    """`NaN` or an infinity by its name, which is no JSON."""
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise _Constant(name)
 
 
 _DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 """Made once: `json.loads` with an argument makes one for each body."""
+_SUSPECT: Final = re.compile(r"[\ud800-\udfff]|\\u[dD]|[eE]\+?[0-9]{3}|[0-9]{300}")
+"""What a text has at least when it may hold a value that `_check` refuses; few texts have it."""
+_encode: Final = json.JSONEncoder(allow_nan=False, ensure_ascii=False).encode
 
 
 def content_length(request: Request) -> int | None:

@@ -216,20 +216,8 @@ def instance_band(services: Services) -> APIRouter:
         once = read_once(request, body)
 
         async def act() -> Answer:
-            given = as_object(body)
-            name = given.pop("type", None)
-            if not isinstance(name, str) or not name:
-                raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
-            try:
-                event = host_wire.GateEvent(
-                    gate=gate,
-                    id=request.headers.get(names.HEADER_IF_GATE),
-                    name=name,
-                    payload=given,
-                )
-            except ValidationError as bad:
-                raise ApiError(400, "the payload is nested too deeply") from bad
-            return await services.engine.post(run, event, once)
+            # Nothing here keeps the event: it waits as text, and its objects are many times that.
+            return await services.engine.post(run, _event(gate, request, body), once)
 
         return await answer_once(services.store, once, act)
 
@@ -266,6 +254,27 @@ def instance_band(services: Services) -> APIRouter:
         )
 
     return router
+
+
+def _event(gate: str, request: Request, body: bytes) -> host_wire.GateEvent:
+    """Return the event that a request gives to a Gate.
+
+    Raises:
+        ApiError: 400, it has no name, or a payload that cannot be handed on.
+    """
+    given = as_object(body)
+    name = given.pop("type", None)
+    if not isinstance(name, str) or not name:
+        raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
+    try:
+        return host_wire.GateEvent(
+            gate=gate,
+            id=request.headers.get(names.HEADER_IF_GATE),
+            name=name,
+            payload=given,
+        )
+    except ValidationError as bad:
+        raise ApiError(400, "the payload is nested too deeply") from bad
 
 
 def _unknown(run: str) -> ApiError:

@@ -21,7 +21,7 @@ from jr2 import names
 
 from ..assemblies.publish import PublishError
 from ..engine import EventRefused
-from ..store import Answer, Once, OtherRequest, Repeated, Store, answers
+from ..store import Answer, Once, OtherRequest, Repeated, Store, StoreError, answers
 from .errors import ApiError
 
 LONGEST_KEY: Final = 255
@@ -72,7 +72,7 @@ async def answer_once(
         return _response(await act())
     except OtherRequest as other:
         raise _other() from other
-    except (ApiError, EventRefused, PublishError, Repeated):
+    except (ApiError, EventRefused, PublishError, Repeated, StoreError):
         if once is None:
             raise
         try:

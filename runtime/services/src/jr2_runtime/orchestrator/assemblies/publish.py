@@ -15,6 +15,7 @@ Source: design §5.5, spec/runtime.md §1.13.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
 import sqlite3
@@ -117,7 +118,10 @@ class Publisher:
         if hash_ in {each.hash for each in await self._store.read(rows.held)}:
             async with self._one:
                 return await self._make_current(hash_, None, stamp, once)
-        place = await asyncio.to_thread(self._folders.new_incoming)
+        try:
+            place = await asyncio.to_thread(self._folders.new_incoming)
+        except OSError as failed:
+            raise _not_taken(failed) from failed
         try:
             archive = place / "archive"
             await self._receive(content, length, archive)
@@ -144,14 +148,18 @@ class Publisher:
         if (length or 0) > free:
             raise PublishError(507, "the state volume has no room for the archive")
         received = 0
-        with archive.open("wb") as file:
+        with archive.open("wb", buffering=0) as file:
             async for chunk in content:
                 received += len(chunk)
                 if received > self._largest:
                     raise too_large
                 if received > free:
                     raise PublishError(507, "the state volume has no room for the archive")
-                await asyncio.to_thread(file.write, chunk)
+                try:
+                    await asyncio.to_thread(_write, file, chunk)
+                except OSError as failed:
+                    # Several are received at once, so there may be less room than there was.
+                    raise _not_taken(failed) from failed
 
     def _unpack(self, archive: Path, tree: Path, hash_: str) -> Path:
         """Unpack and check what needs no user code; runs in a thread."""
@@ -161,9 +169,7 @@ class Publisher:
         except ArchiveRefused as refused:
             raise PublishError(refused.code, str(refused)) from refused
         except OSError as failed:
-            raise PublishError(507, f"the state volume did not take it: {failed.strerror}") from (
-                failed
-            )
+            raise _not_taken(failed) from failed
         actual = hash_folder(tree, salt="assembly")
         if actual != hash_:
             raise PublishError(400, f"the content has the hash {actual[:12]}, not {hash_[:12]}")
@@ -210,7 +216,10 @@ class Publisher:
                 if tree is None:
                     raise PublishError(409, "the Assembly was released just now; publish it again")
                 self._leaving.discard(hash_)
-                await asyncio.to_thread(self._folders.place, tree, hash_)
+                try:
+                    await asyncio.to_thread(self._folders.place, tree, hash_)
+                except OSError as failed:
+                    raise _not_taken(failed) from failed
             manifest = await asyncio.to_thread(self._check_manifest, self._folders.of(hash_))
             loaded = await self._load(hash_, manifest)
             assembly = Assembly(
@@ -337,6 +346,17 @@ class Publisher:
                 continue
             self._leaving.discard(hash_)
             log.info("an Assembly is gone", extra={"assembly": hash_[:12]})
+
+
+def _write(file: io.FileIO, chunk: bytes) -> None:
+    """Write all of a chunk; an unbuffered file may take a part of it at a time."""
+    left = memoryview(chunk)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _not_taken(failed: OSError) -> PublishError:
+    return PublishError(507, f"the state volume did not take it: {failed.strerror}")
 
 
 def _answer(code: int, hash_: str, workflows: list[str]) -> Answer:

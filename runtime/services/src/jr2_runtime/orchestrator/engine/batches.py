@@ -285,8 +285,8 @@ class Batches:
             item, run = box.head(), box.run
             if box in left and item is not None and run is not None:
                 error = why
-                if error is None and isinstance(item.event, host_wire.GateEvent):
-                    error = not_open(run, item.event.gate)
+                if error is None and item.gate is not None:
+                    error = not_open(run, item.gate)
                 if error is not None:
                     left.discard(box)
                     self._refuse(box, item, error)
@@ -375,7 +375,7 @@ class Batches:
         box.ask = ask = _Asked(
             text=(
                 f'"op":"step","workflow":{quoted(run.workflow)},"run_id":"{run.id}",'
-                f'"seq":{run.seq},"event":{item.event.model_dump_json()}}}'
+                f'"seq":{run.seq},"event":{item.text}}}'
             ),
             body=run.snapshot,
             is_kept=box.is_kept,

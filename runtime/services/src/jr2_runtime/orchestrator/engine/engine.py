@@ -191,11 +191,14 @@ class Engine:
             StoreError: it could not be recorded; no run was started.
         """
         self._has_room()
+        body = json.dumps(given, separators=(",", ":")).encode()
+        # Its objects take many times its bytes, and the worker may be waited for.
+        del given
         self._posted += 1
         try:
             for _ in range(2):
                 try:
-                    return await self._start(workflow, given, once)
+                    return await self._start(workflow, body, once)
                 except Stale:
                     # The Assembly was released between the look and the commit: another is current.
                     continue
@@ -203,7 +206,7 @@ class Engine:
             self._posted -= 1
         raise EventRefused(503, "the current Assembly changes; send the start again")
 
-    async def _start(self, workflow: str, given: dict[str, Any], once: Once | None) -> Answer:
+    async def _start(self, workflow: str, body: bytes, once: Once | None) -> Answer:
         current = self._registry.current
         if current is None:
             raise EventRefused(503, "no Assembly is current — `jr2 up` publishes one")
@@ -222,7 +225,6 @@ class Engine:
             view='{"value":null}',
         )
         request = {"op": "start", "workflow": workflow, "run_id": run.id, "seq": run.seq}
-        body = json.dumps(given, separators=(",", ":")).encode()
         reply, made = await self._ask(run, request, body)
         now = self._clock.now()
         if not isinstance(reply, host_wire.Stepped):
@@ -273,7 +275,8 @@ class Engine:
         self._has_room()
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[None] = loop.create_future()
-        item = Item(event=event, answer=answer, once=once)
+        item = Item.of(event, answer=answer, once=once)
+        del event
         self._posted += 1
         self._batches.put(run, item)
         try:
@@ -328,13 +331,13 @@ class Engine:
         self._timers.look()
 
     def _task_came_back(self, task: Task, event: host_wire.TaskDone | host_wire.TaskFailed) -> None:
-        self._batches.put(task.run, Item(event=event))
+        self._batches.put(task.run, Item.of(event))
 
     def _timer_fired(self, timer: Timer) -> None:
         self._batches.put(
             timer.run,
-            Item(
-                event=host_wire.TimerFired(key=timer.key),
+            Item.of(
+                host_wire.TimerFired(key=timer.key),
                 done=lambda: self._timers.settled(timer.run, timer.key),
             ),
         )

@@ -19,9 +19,20 @@ Event = host_wire.GateEvent | host_wire.TaskDone | host_wire.TaskFailed | host_w
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Item:
-    """One event that waits for its step."""
+    """One event that waits for its step.
 
-    event: Event
+    It is held as the text that the Assembly process gets: the objects of a payload take many times
+    its bytes, and whoever posted what has no text is told so before it waits.
+    """
+
+    text: str
+    """The event as JSON text."""
+    gate: str | None = None
+    """The Gate that it is for."""
+    task: str | None = None
+    """The key of the task whose result this is."""
+    timer: str | None = None
+    """The key of the timer that fired."""
     answer: asyncio.Future[None] | None = None
     """Of who posted it; `None` for what the engine itself delivers."""
     once: Once | None = None
@@ -35,16 +46,27 @@ class Item:
     asked: bool = False
     """The step was asked for: the event cannot be withdrawn any more."""
 
-    @property
-    def task(self) -> str | None:
-        """The key of the task whose result this is."""
-        event = self.event
-        return event.key if isinstance(event, (host_wire.TaskDone, host_wire.TaskFailed)) else None
-
-    @property
-    def timer(self) -> str | None:
-        """The key of the timer that fired."""
-        return self.event.key if isinstance(self.event, host_wire.TimerFired) else None
+    @classmethod
+    def of(
+        cls,
+        event: Event,
+        *,
+        answer: asyncio.Future[None] | None = None,
+        once: Once | None = None,
+        done: Callable[[], None] | None = None,
+    ) -> Item:
+        """Return what waits for an event; the arguments are the fields."""
+        return cls(
+            text=event.model_dump_json(),
+            gate=event.gate if isinstance(event, host_wire.GateEvent) else None,
+            task=(
+                event.key if isinstance(event, (host_wire.TaskDone, host_wire.TaskFailed)) else None
+            ),
+            timer=event.key if isinstance(event, host_wire.TimerFired) else None,
+            answer=answer,
+            once=once,
+            done=done,
+        )
 
     @property
     def is_withdrawn(self) -> bool:

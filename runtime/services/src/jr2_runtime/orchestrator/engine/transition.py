@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +23,8 @@ from ..store.runs import NOTHING, Changes
 _encode: Final = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _LONGEST_KEY: Final = 512
 _MOST_COMMANDS: Final = 10_000
-_LONGEST_DELAY: Final = 10 * 365 * 24 * 3600.0
+_LONGEST_DELAY: Final = timedelta.max.total_seconds()
+"""What an author can say; a due time after it is a number that the store holds."""
 _STATUS: Final[dict[str, Live | Settled]] = {
     "active": "live",
     "done": "done",
@@ -222,7 +224,7 @@ def _task(run: Run, command: host_wire.StartTask) -> Task:
 
 def _timer(run: Run, command: host_wire.ArmTimer, now: int) -> Timer:
     if not math.isfinite(command.delay) or not 0 <= command.delay <= _LONGEST_DELAY:
-        raise Unfit("the delay of a timer is not between zero and ten years")
+        raise Unfit("the delay of a timer is not between zero and what a timedelta can hold")
     return Timer(run=run.id, key=command.key, due_at=now + math.ceil(command.delay * 1000))
 
 

@@ -66,14 +66,17 @@ class Store:
 
     Raises:
         NewerDatabase: a later version of jr2 wrote it.
-        sqlite3.Error: it cannot be opened.
+        StoreError: it is damaged, or it cannot be written.
     """
 
     def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
         self._ballast = ballast
-        self._connection = connect(path)
-        migrate(self._connection)
-        self._reading = connect(path, read_only=True)
+        try:
+            self._connection = connect(path)
+            migrate(self._connection)
+            self._reading = connect(path, read_only=True)
+        except sqlite3.Error as failed:
+            raise StoreError(f"the store {path} cannot be opened: {failed}") from failed
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._reader = concurrent.futures.ThreadPoolExecutor(1, "store-reader")
         self._writer = threading.Thread(target=self._write_all, name="store-writer", daemon=True)
