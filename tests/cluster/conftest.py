@@ -24,6 +24,8 @@ import pytest
 from jr2 import names
 from jr2_cli import tools
 
+from .head_start import give_head_start
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 CONTEXT = names.LOCAL_CONTEXT
@@ -197,6 +199,7 @@ def new_instance(
     kit_images: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Instance]:
     """Make an Instance folder by `jr2 init` and `uv sync`."""
+    made: list[Path] = []
 
     def make(name: str) -> Instance:
         folder = tmp_path_factory.mktemp(name) / name
@@ -204,9 +207,41 @@ def new_instance(
         folder.mkdir()
         instance.jr2("init", str(folder), "--name", name)
         instance.sync()
+        if made:
+            give_head_start(folder, made[-1])
+        made.append(folder)
         return instance
 
     return make
+
+
+class Departures:
+    """Instances that are removed by `jr2 down` while the next tests begin."""
+
+    def __init__(self) -> None:
+        self._leaving: list[tuple[Instance, subprocess.Popen[str]]] = []
+
+    def __call__(self, instance: Instance) -> None:
+        """Begin to remove an Instance."""
+        self._leaving.append((instance, instance.start("down", "--context", CONTEXT, "--yes")))
+
+    def wait(self) -> None:
+        """Wait until all of them are gone, and expect that each removal ended well."""
+        failed = []
+        while self._leaving:
+            instance, child = self._leaving.pop()
+            out, err = child.communicate(timeout=200)
+            if child.returncode != 0:
+                failed.append(f"jr2 down of {instance.name}: {child.returncode}\n{out}\n{err}")
+        assert not failed, "\n".join(failed)
+
+
+@pytest.fixture(scope="session")
+def depart(local_cluster: str) -> Iterator[Departures]:
+    """Removes an Instance beside the next tests; what did not end well fails the last test."""
+    departures = Departures()
+    yield departures
+    departures.wait()
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ import pytest
 
 from jr2 import names
 
-from .conftest import CHECKOUT, CONTEXT, Instance
+from .conftest import CHECKOUT, CONTEXT, Departures, Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 
-def test_the_demo_ends_with_a_run(kit_images: None, tmp_path: Path) -> None:
+def test_the_demo_ends_with_a_run(kit_images: None, depart: Departures, tmp_path: Path) -> None:
+    # Its last command refuses while other Instances are there.
+    depart.wait()
     folder = tmp_path / "demo"
 
     done = subprocess.run(

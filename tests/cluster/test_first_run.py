@@ -29,13 +29,15 @@ NAME = "first-run"
 
 
 @pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+def instance(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     made = new_instance(NAME)
     for workflow in ("parked", "slow"):
         made.write(f"workflows/{workflow}.py", (HERE / "workflows" / f"{workflow}.py").read_text())
     made.up()
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 def state_of(instance: Instance) -> dict[str, str]:

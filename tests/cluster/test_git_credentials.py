@@ -80,7 +80,9 @@ CONVERGED = "converged — `jr2 run <workflow>` when ready"
 
 
 @pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+def instance(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     made = new_instance(NAME)
     (made.folder / "workflows" / "ping.py").unlink()
     made.write("workflows/pusher.py", (HERE / "workflows" / "pusher.py").read_text())
@@ -89,7 +91,7 @@ def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
     made.kubectl("create", "namespace", NAME)
     made.kubectl("label", "namespace", NAME, f"{names.LABEL_INSTANCE}={NAME}")
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 @pytest.fixture(scope="module")

@@ -263,11 +263,13 @@ CASES = EACH if os.environ.get("JR2_CHAOS_CONVERGE") == "all" else FEW
 
 
 @pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+def instance(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     made = new_instance(NAME)
     made.up()
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 @pytest.fixture

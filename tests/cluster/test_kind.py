@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from jr2 import names
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout
 from jr2_infra.images import delivery
@@ -26,10 +25,12 @@ def only(value: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+def instance(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     made = new_instance("through-kind")
     yield made
-    made.jr2("down", "--context", names.LOCAL_CONTEXT, "--yes")
+    depart(made)
 
 
 @pytest.fixture(scope="module")

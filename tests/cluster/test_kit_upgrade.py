@@ -34,7 +34,9 @@ def newer(kit_images: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def upgraded(new_instance: Callable[[str], Instance], newer: Path) -> Iterator[Instance]:
+def upgraded(
+    new_instance: Callable[[str], Instance], newer: Path, depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     """The Instance that is upgraded, at the version of now, with an operator of that version."""
     made = new_instance("upgraded")
     made.write("workflows/parked.py", (HERE / "workflows" / "parked.py").read_text())
@@ -42,16 +44,18 @@ def upgraded(new_instance: Callable[[str], Instance], newer: Path) -> Iterator[I
     remove_operator(made)
     made.up()
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
     remove_operator(made)
 
 
 @pytest.fixture(scope="module")
-def stays(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
+def stays(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     """An Instance that keeps its version."""
     made = new_instance("stays")
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from jr2_cli.local_cluster import local_import
 from jr2_infra.images.checkout import built_platform
 from jr2_infra.images.delivery.local import LocalNode
 
-from .conftest import CONTEXT, Instance, wait_for
+from .conftest import Instance, wait_for
 from .custodian_image import bring_custodian
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -56,7 +56,9 @@ def register(instance: Instance, *workflows: str) -> None:
 
 @pytest.fixture(scope="module")
 def instance(
-    new_instance: Callable[[str], Instance], tmp_path_factory: pytest.TempPathFactory
+    new_instance: Callable[[str], Instance],
+    depart: Callable[[Instance], None],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Instance]:
     found = local_import()
     assert found is not None
@@ -68,7 +70,7 @@ def instance(
     made = new_instance(NAME)
     register(made, "menu", "hook", "repos")
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 def ask(instance: Instance, *requests: tuple[str, str]) -> Any:

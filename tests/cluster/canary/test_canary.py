@@ -116,7 +116,9 @@ class Story:
 
 
 @pytest.fixture(scope="module")
-def story(new_instance: Callable[[str], Instance]) -> Iterator[Story]:
+def story(
+    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
+) -> Iterator[Story]:
     """An Instance that was converged, changed by hand, broken, killed and healed."""
     instance = new_instance(NAME)
     (instance.folder / "workflows" / "ping.py").unlink()
@@ -133,7 +135,7 @@ def story(new_instance: Callable[[str], Instance]) -> Iterator[Story]:
         told.jr2("runs", "--context", CONTEXT)
         yield told
     finally:
-        instance.jr2("down", "--context", CONTEXT, "--yes")
+        depart(instance)
 
 
 def values_of(instance: Instance) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ import pytest
 
 from jr2 import names
 
-from ..conftest import CONTEXT, Instance
+from ..conftest import Instance
 from .conftest import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -24,12 +24,14 @@ CONVERGED = "converged — `jr2 run <workflow>` when ready"
 
 
 @pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance], cluster: Cluster) -> Iterator[Instance]:
+def instance(
+    new_instance: Callable[[str], Instance], cluster: Cluster, depart: Callable[[Instance], None]
+) -> Iterator[Instance]:
     made = new_instance(NAME)
     made.kubectl("create", "namespace", NAME)
     made.kubectl("-n", NAME, "create", "quota", "team-quota", "--hard=pods=0")
     yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
+    depart(made)
 
 
 def error_of(said: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,23 +13,15 @@ import pytest
 from jr2 import names
 from jr2.rbac import OPERATOR_RULES, ORCHESTRATOR_RULES, Rule
 
-from .conftest import CONTEXT, Instance
+from ..conftest import Instance
+from .conftest import NAME
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-NAME = "first-rights"
 CALLERS = {(NAME, names.ORCHESTRATOR), (names.SYSTEM_NAMESPACE, names.OPERATOR)}
 OF_THE_IMAGE = {"LANG", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
 Right = tuple[str, str, str, str | None]
 """Verb, API group, resource, and the one name it is for."""
-
-
-@pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
-    made = new_instance(NAME)
-    made.up()
-    yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
 
 
 def rights(instance: Instance, account: str, namespace: str) -> set[Right]:

@@ -5,34 +5,21 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jr2 import names
 
-from .conftest import CONTEXT, Instance
+from ..conftest import Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
-NAME = "first-worker"
-WORKFLOW = Path(__file__).parent / "workflows" / "prying.py"
 API = "kubernetes.default.svc"
 SAY = [
     "GET /runs HTTP/1.1\r\nHost: localhost:4000\r\n\r\n",
     f"PUT /assemblies/{'0' * 64} HTTP/1.1\r\nHost: localhost:4000\r\nContent-Length: 0\r\n\r\n",
 ]
-
-
-@pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
-    made = new_instance(NAME)
-    made.write("workflows/prying.py", WORKFLOW.read_text())
-    made.up()
-    yield made
-    made.jr2("down", "--context", CONTEXT, "--yes")
 
 
 @pytest.fixture(scope="module")

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from jr2 import names
 
-from .conftest import CONTEXT, Instance, wait_for
+from ..conftest import CONTEXT, Instance, wait_for
+from .conftest import ALLOWED, NAME
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
-NAME = "first-network"
-ALLOWED = "first-network-hooks"
-WORKFLOW = Path(__file__).parent / "workflows" / "parked.py"
-CONFIG = f"""
-from jr2 import AllowFrom, Config, Network
-
-config = Config(
-    name="{NAME}",
-    network=Network(allow_from=[AllowFrom(namespace="{ALLOWED}", pods={{"app": "translator"}})]),
-)
-"""
 CALLER = """
 import http.client, sys, time
 host, seconds = sys.argv[1], float(sys.argv[2])
@@ -42,18 +31,6 @@ while True:
             break
         time.sleep(0.5)
 """
-
-
-@pytest.fixture(scope="module")
-def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
-    made = new_instance(NAME)
-    made.write("jr2_config.py", CONFIG)
-    made.write("workflows/parked.py", WORKFLOW.read_text())
-    made.up()
-    made.kubectl("create", "namespace", ALLOWED)
-    yield made
-    made.kubectl("delete", "namespace", ALLOWED, "--wait=false")
-    made.jr2("down", "--context", CONTEXT, "--yes")
 
 
 def call_from(instance: Instance, namespace: str, labels: dict[str, str], seconds: float) -> str:
@@ -94,31 +71,35 @@ def call_from(instance: Instance, namespace: str, labels: dict[str, str], second
     return said.strip()
 
 
-@pytest.mark.parametrize(
-    ("namespace", "labels"),
-    [
-        (ALLOWED, {"app": "translator"}),
-        (NAME, {names.LABEL_SANDBOX_NAME: "s"}),
-        (NAME, {"app": names.INSTANCE_HARNESS}),
-    ],
-)
-def test_who_calls_the_orchestrator_reaches_it(
-    instance: Instance, namespace: str, labels: dict[str, str]
-) -> None:
-    assert call_from(instance, namespace, labels, 60) == "200"
+ADMITTED: list[tuple[str, dict[str, str]]] = [
+    (ALLOWED, {"app": "translator"}),
+    (NAME, {names.LABEL_SANDBOX_NAME: "s"}),
+    (NAME, {"app": names.INSTANCE_HARNESS}),
+]
+OTHERS: list[tuple[str, dict[str, str]]] = [
+    (ALLOWED, {"app": "other"}),
+    (NAME, {"app": "translator"}),
+    ("default", {"app": "translator"}),
+    ("default", {names.LABEL_SANDBOX_NAME: "s"}),
+]
 
 
-@pytest.mark.parametrize(
-    ("namespace", "labels"),
-    [
-        (ALLOWED, {"app": "other"}),
-        (NAME, {"app": "translator"}),
-        ("default", {"app": "translator"}),
-        ("default", {names.LABEL_SANDBOX_NAME: "s"}),
-    ],
-)
-def test_nobody_else_reaches_it(instance: Instance, namespace: str, labels: dict[str, str]) -> None:
-    assert call_from(instance, namespace, labels, 8).startswith("no way")
+@pytest.fixture(scope="module")
+def answers(instance: Instance) -> list[str]:
+    """What each caller got, the admitted ones first; all of them call at the same time."""
+    callers = [(*caller, 60) for caller in ADMITTED] + [(*caller, 8) for caller in OTHERS]
+    with ThreadPoolExecutor(len(callers)) as pool:
+        return list(pool.map(lambda caller: call_from(instance, *caller), callers))
+
+
+@pytest.mark.parametrize("number", range(len(ADMITTED)))
+def test_who_calls_the_orchestrator_reaches_it(answers: list[str], number: int) -> None:
+    assert answers[number] == "200", ADMITTED[number]
+
+
+@pytest.mark.parametrize("number", range(len(OTHERS)))
+def test_nobody_else_reaches_it(answers: list[str], number: int) -> None:
+    assert answers[len(ADMITTED) + number].startswith("no way"), OTHERS[number]
 
 
 def test_the_probes_and_a_forward_reach_it_and_it_proves_itself(instance: Instance) -> None:
