@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.chaos.conftest import Pod
 
-from . import ours, parked, requests_load
+from . import bare, ours, parked, requests_load
 
 HERE = Path(__file__).parent
 CONNECTIONS = 32
@@ -39,12 +39,12 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison: ours against a peer, and what it has to be."""
+    """One comparison: ours against a peer, and what it has to be; `None`: it shows the machine."""
 
     what: str
     ours: float
     peer: float
-    bound: float
+    bound: float | None
     at_most: bool = False
 
     @property
@@ -55,6 +55,8 @@ class Row:
     @property
     def holds(self) -> bool:
         """Whether the bound holds in this run."""
+        if self.bound is None:
+            return True
         return self.ratio <= self.bound if self.at_most else self.ratio >= self.bound
 
 
@@ -71,6 +73,15 @@ def peer(python: str, what: str, steps: int, runs: int) -> float:
         if ran.returncode != 0:
             raise RuntimeError(f"{what}: {ran.stderr[-2000:]}")
         return float(json.loads(ran.stdout.splitlines()[-1])["rate"])
+    finally:
+        shutil.rmtree(folder)
+
+
+def alone(count: int) -> float:
+    """Return the bare steps of one run that the machine makes in each second."""
+    folder = tempfile.mkdtemp(prefix="jr2-bench-", dir="/var/tmp")
+    try:
+        return bare.steps(Path(folder), count)
     finally:
         shutil.rmtree(folder)
 
@@ -115,12 +126,12 @@ def over_http(counts: Counts) -> list[Row]:
         nothing = asyncio.run(requests_load.load(port, requests(port, counts.requests)))
         events = asyncio.run(requests_load.load(pod.port, requests(pod.port, counts.requests)))
         half = events.rate / 2
-        calm = asyncio.run(
-            requests_load.load(pod.port, requests(pod.port, counts.requests // 2), half)
-        )
+        calm = asyncio.run(requests_load.load(pod.port, requests(pod.port, counts.requests), half))
+        idle = asyncio.run(requests_load.load(port, requests(port, counts.requests), half))
         return [
             Row("events through HTTP, beside an empty route", events.rate, nothing.rate, 0.6),
             Row("p99 in ms at half of that, beside 20 ms", calm.p99, 20.0, 1.0, at_most=True),
+            Row("p99 in ms at that rate, beside the empty route's", calm.p99, idle.p99, None),
         ]
     finally:
         empty.terminate()
@@ -152,6 +163,7 @@ def rows(python: str, counts: Counts) -> list[Row]:
             max(dbos_one, graph),
             2,
         ),
+        Row("steps of one run, beside the bare trips and syncs of one", one, alone(few), None),
         Row("steps over 100 runs, beside DBOS", many, dbos_many, 20),
         Row("steps over 100 runs, beside one stream of synced commits", many, stream, 3),
         Row("steps with 100 kB of context, beside DBOS without", heavy, dbos_many, 1),
@@ -187,7 +199,7 @@ def of_parked(measured: list[parked.Parked]) -> list[Row]:
             at_most=True,
         ),
         Row(
-            f"s more until {parked.DUE} due timers have fired, beside 2",
+            f"s more until {middle.due:,} due timers have fired, beside 2",
             middle.fired,
             2,
             1,
@@ -206,12 +218,12 @@ def of_parked(measured: list[parked.Parked]) -> list[Row]:
 def parked_table(measured: list[parked.Parked]) -> str:
     """Return what each number of parked runs costs as Markdown."""
     lines = [
-        "| parked runs | memory, MiB | store, MiB | start, s | due timers, s more | an event, ms |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| parked runs | memory, MiB | store, MiB | start, s | due timers | s more | an event, ms |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     lines += [
         f"| {each.runs:,} | {each.memory:.0f} | {each.disk:.1f} | {each.start:.2f} "
-        f"| {each.fired:.2f} | {each.event:.2f} |"
+        f"| {each.due:,} | {each.fired:.2f} | {each.event:.2f} |"
         for each in measured
     ]
     return "\n".join(lines)
@@ -224,12 +236,17 @@ def table(measured: list[Row]) -> str:
         "| --- | ---: | ---: | ---: | ---: | --- |",
     ]
     for row in measured:
-        sign = "≤" if row.at_most else "≥"
         lines.append(
-            f"| {row.what} | {_short(row.ours)} | {_short(row.peer)} | {row.ratio:.2f} "
-            f"| {sign} {row.bound:g} | {'holds' if row.holds else 'not yet'} |"
+            f"| {row.what} | {_short(row.ours)} | {_short(row.peer)} | {row.ratio:.2f} | {_stands(row)} |"
         )
     return "\n".join(lines)
+
+
+def _stands(row: Row) -> str:
+    if row.bound is None:
+        return "- | the machine"
+    sign = "≤" if row.at_most else "≥"
+    return f"{sign} {row.bound:g} | {'holds' if row.holds else 'not yet'}"
 
 
 def _short(number: float) -> str:

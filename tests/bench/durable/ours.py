@@ -26,6 +26,7 @@ import pydantic
 import jr2
 from jr2 import host_wire, names
 from jr2.tree_hash import hash_folder
+from jr2_runtime.orchestrator import interpreter
 from jr2_runtime.orchestrator.clock import WallClock
 from jr2_runtime.orchestrator.engine import Engine, Registry
 from jr2_runtime.orchestrator.engine.registry import workflows_to_json
@@ -86,10 +87,9 @@ class Rig:
 
     async def tick(self, run: str, times: int) -> None:
         """Give a run so many events, each after the answer to the one before."""
+        event = host_wire.GateEvent(gate="tick", name="tick", payload={}, id=None)
         for _ in range(times):
-            await self.engine.post(
-                run, host_wire.GateEvent(gate="tick", name="tick", payload={}, id=None)
-            )
+            await self.engine.post(run, event)
 
 
 def make_assembly(folder: Path) -> str:
@@ -199,6 +199,7 @@ async def rig() -> AsyncIterator[Rig]:
                         metrics=Metrics(),
                     )
                     await _make_current(store, registry, processes, hash_)
+                    interpreter.settle()
                     yield Rig(engine, store)
                     raise _Done
             except* _Done:

@@ -2,6 +2,11 @@
 
 The client is a few lines on sockets, for a client library costs more than the server that it is to
 measure; the same client loads both sides.
+
+At a given rate the requests are spread evenly over the time, also those of different connections: were
+all connections to send at once, a request would wait for those of the same burst, and what was
+measured would be the burst. A request that has to wait for the answer before it on its connection
+counts from when it was to be sent.
 """
 
 from __future__ import annotations
@@ -13,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 EMPTY_PORT_LINE = "port "
+_ALL_CONNECTED = 1.0
+"""Seconds in which every connection must have been made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +33,47 @@ class Load:
 
 
 class _Client(asyncio.Protocol):
-    """One connection that sends its requests one after another."""
+    """One connection that sends its requests one after another.
+
+    Args:
+        requests: whole requests as bytes.
+        took: gets the seconds of each answer.
+        first: when the first request goes, by the loop's clock.
+        every: seconds from one request to the next; 0: each follows the answer before it.
+        done: is told of the last answer.
+    """
 
     def __init__(
-        self, requests: Sequence[bytes], took: list[float], pause: float, done: asyncio.Future[None]
+        self,
+        requests: Sequence[bytes],
+        took: list[float],
+        first: float,
+        every: float,
+        done: asyncio.Future[None],
     ) -> None:
         self._requests = iter(requests)
         self._took = took
-        self._pause = pause
+        self._due = first
+        self._every = every
         self._done = done
         self._data = b""
         self._sent = 0.0
         self._transport: asyncio.Transport | None = None
+        self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._next()
+        self._loop.call_at(self._due, self._send)
 
-    def _next(self) -> None:
+    def _send(self, since: float | None = None) -> None:
         assert self._transport is not None
         request = next(self._requests, None)
         if request is None:
             self._done.set_result(None)
             self._transport.close()
             return
-        self._sent = time.perf_counter()
+        self._sent = time.perf_counter() if since is None else since
         self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -68,12 +90,15 @@ class _Client(asyncio.Protocol):
         self._data = b""
         now = time.perf_counter()
         self._took.append(now - self._sent)
-        if self._pause:
-            asyncio.get_running_loop().call_later(
-                max(0.0, self._pause - (now - self._sent)), self._next
-            )
+        if not self._every:
+            self._send()
+            return
+        self._due += self._every
+        late = self._loop.time() - self._due
+        if late < 0:
+            self._loop.call_at(self._due, self._send)
         else:
-            self._next()
+            self._send(now - late)
 
     def connection_lost(self, reason: Exception | None) -> None:
         if not self._done.done():
@@ -90,19 +115,17 @@ async def load(port: int, requests: Sequence[Sequence[bytes]], rate: float | Non
     """
     loop = asyncio.get_running_loop()
     took: list[float] = []
-    pause = len(requests) / rate if rate else 0.0
-    began = time.perf_counter()
+    apart = 1 / rate if rate else 0.0
+    first = loop.time() + _ALL_CONNECTED
     ends = []
-    for each in requests:
+    for place, each in enumerate(requests):
         done: asyncio.Future[None] = loop.create_future()
         ends.append(done)
-        await loop.create_connection(
-            lambda each=each, done=done: _Client(each, took, pause, done),  # type: ignore[misc]
-            "127.0.0.1",
-            port,
-        )
+        client = _Client(each, took, first + place * apart, len(requests) * apart, done)
+        await loop.create_connection(lambda client=client: client, "127.0.0.1", port)  # type: ignore[misc]
+    assert loop.time() < first, "the connections took too long"
     await asyncio.gather(*ends)
-    whole = time.perf_counter() - began
+    whole = loop.time() - first
     took.sort()
     return Load(rate=len(took) / whole, p99=took[int(len(took) * 0.99)] * 1000)
 

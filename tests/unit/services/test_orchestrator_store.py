@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -365,3 +366,81 @@ async def _instructions(store: Store, mark: int) -> int:
     )
     assert {key for (key,) in left} == {"u"}
     return count
+
+
+async def where_it_ran(store: Store, *, alone: bool) -> str:
+    return await store.write(lambda _: threading.current_thread().name, alone=alone)
+
+
+async def test_a_write_that_is_alone_is_committed_by_the_loop_while_commits_are_short(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path / "state.db", short=3600)
+    loop = threading.current_thread().name
+    try:
+        # What is usual is not known at first, so the first ones go to the thread.
+        assert await where_it_ran(store, alone=True) == "store-writer"
+        for _ in range(10):
+            await where_it_ran(store, alone=False)
+
+        assert await where_it_ran(store, alone=True) == loop
+        assert await where_it_ran(store, alone=False) == "store-writer"
+        await store.write(lambda db: assemblies.make_current(db, assembly(A), 0), alone=True)
+        with sqlite3.connect(tmp_path / "state.db") as other:
+            assert other.execute("SELECT hash FROM assemblies").fetchall() == [(A,)]
+    finally:
+        store.close()
+
+
+async def test_a_write_that_is_alone_goes_to_the_thread_while_commits_are_long(
+    tmp_path: Path,
+) -> None:
+    store = Store(tmp_path / "state.db", short=0)
+    try:
+        for _ in range(20):
+            assert await where_it_ran(store, alone=True) == "store-writer"
+    finally:
+        store.close()
+
+
+async def test_a_write_that_is_alone_and_fails_changes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db", short=3600)
+
+    def breaks(db: sqlite3.Connection) -> None:
+        assemblies.make_current(db, assembly(A), 0)
+        raise Stale(threading.current_thread().name)
+
+    try:
+        for _ in range(10):
+            await where_it_ran(store, alone=False)
+
+        with pytest.raises(Stale, match=threading.current_thread().name):
+            await store.write(breaks, alone=True)
+
+        assert await store.write(assemblies.held) == []
+    finally:
+        store.close()
+
+
+async def test_a_write_that_is_alone_joins_the_thread_when_that_is_at_work(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db", short=3600)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def waits(_: sqlite3.Connection) -> None:
+        begun.set()
+        go_on.wait(20)
+
+    try:
+        for _ in range(10):
+            await where_it_ran(store, alone=False)
+        slow = asyncio.ensure_future(store.write(waits))
+        await asyncio.to_thread(begun.wait, 20)
+        met = asyncio.ensure_future(where_it_ran(store, alone=True))
+        await asyncio.sleep(0)
+        go_on.set()
+
+        assert await met == "store-writer"
+        await slow
+    finally:
+        go_on.set()
+        store.close()

@@ -62,7 +62,7 @@ async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | N
         body = await reader.readexactly(body_length)
     except asyncio.IncompleteReadError as cut:
         raise FrameError("the peer closed inside a frame") from cut
-    return _header(head), body
+    return header(head), body
 
 
 class Splitter:
@@ -105,11 +105,16 @@ def _lengths(data: bytes | bytearray) -> tuple[int, int]:
     return head_length, body_length
 
 
-def _header(head: bytes) -> dict[str, Any]:
+def header(head: bytes) -> dict[str, Any]:
+    """Return a header as data.
+
+    Raises:
+        FrameError: it is no JSON object.
+    """
     try:
-        header = json.loads(head)
+        read = json.loads(head)
     except ValueError as bad:
         raise FrameError("a frame's header is not JSON") from bad
-    if not isinstance(header, dict):
+    if not isinstance(read, dict):
         raise FrameError("a frame's header is not an object")
-    return header
+    return read

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import functools
-import gc
 import logging
 import os
 import signal
@@ -22,7 +21,7 @@ from jr2 import names
 
 from ..cluster import Cluster
 from ..serving import Server, listen, logs
-from . import upkeep
+from . import interpreter, upkeep
 from .api import Services, build_app
 from .api.auth import BadValues, read_values
 from .assemblies.folders import Folders
@@ -119,7 +118,10 @@ async def serve(settings: Settings, clock: Clock) -> None:
                 log.warning("no cluster: the maps are not watched")
             else:
                 group.create_task(watches.run(cluster))
-            app = build_app(
+            # In a thread, so that the loop has the worker load the Assembly meanwhile: due timers
+            # and the first events wait for that.
+            app = await asyncio.to_thread(
+                build_app,
                 Services(
                     store=store,
                     engine=engine,
@@ -131,7 +133,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                     metrics=metrics,
                     clock=clock,
                     namespace=settings.namespace,
-                )
+                ),
             )
             server = Server(app, feeds.close_all)
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -144,10 +146,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                     "assembly": registry.hash and registry.hash[: names.SHORT_HASH],
                 },
             )
-            # What a start has made stays for good. Were it looked through for garbage each time,
-            # every request would wait for 60 ms now and then.
-            gc.freeze()
-            gc.enable()
+            interpreter.settle()
             group.create_task(engine.recover(taken.loadable, taken.lost))
             await server.serve(sockets=[listener])
             raise _Stopped

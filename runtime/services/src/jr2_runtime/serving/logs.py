@@ -15,6 +15,7 @@ from typing import Final
 
 from opentelemetry import trace
 
+_encode: Final = json.JSONEncoder(default=str).encode
 _STANDARD: Final = frozenset(
     vars(logging.makeLogRecord({})).keys() | {"message", "asctime", "color_message", "taskName"}
 )
@@ -38,11 +39,14 @@ class JsonFormatter(logging.Formatter):
             line["span_id"] = trace.format_span_id(context.span_id)
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+        return _encode(line)
 
 
 def install() -> None:
     """Write every log of the program as JSON on standard output."""
+    # What no line shows is not looked up: that is a third of a line, and runs may settle by the
+    # thousand.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

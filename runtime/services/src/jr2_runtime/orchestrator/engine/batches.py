@@ -45,6 +45,8 @@ MOST_AT_ONCE: Final = 32
 """How many runs go in one batch."""
 BATCHES: Final = 4
 """How many batches of an Assembly are under way at once."""
+QUIET: Final = 16
+"""After so many events of which none met another one, the next is believed to meet none either."""
 _MOST_FOUND: Final = 256
 """How many runs are looked up at once."""
 
@@ -109,6 +111,8 @@ class Batches:
         self._unknown: deque[Mailbox] = deque()
         self._is_finding = False
         self._lines: dict[str, _Line] = {}
+        self._single = 0
+        """How many events in a row met no other one."""
 
     def waiting(self) -> list[Item]:
         """Return the events that wait, or are under way."""
@@ -121,6 +125,7 @@ class Batches:
 
     def put(self, run: str, item: Item) -> None:
         """Queue an event of a run."""
+        self._single = 0 if self._boxes else self._single + 1
         box = self._boxes.get(run)
         if box is not None:
             box.items.append(item)
@@ -409,7 +414,9 @@ class Batches:
         steps = [_recorded(asked, transition) for asked, transition in made]
         asked = made[0][0]
         try:
-            await self._store.write(lambda db: stored.record(db, steps, TAKEN, now))
+            await self._store.write(
+                lambda db: stored.record(db, steps, TAKEN, now), alone=self._single > QUIET
+            )
         except stored.Apart:
             async with asyncio.TaskGroup() as group:
                 for each in made:

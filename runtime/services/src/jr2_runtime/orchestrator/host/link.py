@@ -7,7 +7,6 @@ A link ends once, for one reason, and then fails whatever still waits on it. It 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import struct
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from jr2 import frames, host_wire
 
 OPEN_DEADLINE: Final = 10.0
 """Seconds in which the supervisor must have started the process."""
-_REPLY: Final[TypeAdapter[Any]] = TypeAdapter(host_wire.Reply)
+_read_reply: Final = TypeAdapter[Any](host_wire.Reply).validator.validate_json
 _PIECE: Final = 256 * 2**10
 """How many bytes are read at once."""
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -83,15 +82,20 @@ class Replies:
         return come
 
 
-class Link:
-    """A connection whose process runs one Assembly; `serve` reads it until it ends."""
+class Link(asyncio.Protocol):
+    """A connection whose process runs one Assembly; `serve` says why it ended.
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    Replies are handed out in the turn of the loop in which they are read, for each further turn
+    costs an event that is alone a good part of what it costs in all.
+    """
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._splitter = frames.Splitter()
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._waiting: dict[int, asyncio.Future[Answer] | Replies] = {}
         self._last = 0
-        self._kept: list[bytes] = []
         self._silent_since = 0.0
         self._lost: LinkLost | None = None
 
@@ -111,26 +115,33 @@ class Link:
         return self._silent_since
 
     async def serve(self) -> LinkLost:
-        """Hand each reply to whoever asked for it; return why the link ended."""
-        splitter = frames.Splitter()
-        loop = asyncio.get_running_loop()
+        """Wait for the end of the link; return why it ended. Who is cancelled ends it."""
         try:
-            while self._lost is None:
-                data = await self._reader.read(_PIECE)
-                if not data:
-                    self.end("the Assembly process ended", by_us=False)
-                    break
-                self._silent_since = loop.time()
-                for header, body in splitter.feed(data):
-                    self._hand_out(_REPLY.validate_json(header), body)
-        except (frames.FrameError, ValidationError, RecursionError):
-            self.end("the Assembly process sent something that is no reply", by_us=False)
-        except OSError:
-            self.end("the Assembly process ended", by_us=False)
+            await self._ended
         finally:
             self.end("the Orchestrator let go of the Assembly process", by_us=True)
         assert self._lost is not None
         return self._lost
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the connection."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Hand each reply to whoever asked for it."""
+        if self._lost is not None:
+            return
+        self._silent_since = self._loop.time()
+        try:
+            for header, body in self._splitter.feed(data):
+                self._hand_out(_read_reply(header), body)
+        except (frames.FrameError, ValidationError, RecursionError):
+            self.end("the Assembly process sent something that is no reply", by_us=False)
+
+    def connection_lost(self, reason: Exception | None) -> None:
+        """Fail what waits: the process has closed its end, or it is gone."""
+        self.end("the Assembly process ended", by_us=False)
 
     def _hand_out(self, reply: Any, body: bytes) -> None:
         if isinstance(reply, host_wire.Stepped) and reply.view > len(body):
@@ -157,7 +168,7 @@ class Link:
         self._last += 1
         number = self._last
         frame = frames.encode({"id": number, **request}, body)
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Answer] = self._loop.create_future()
         self._owe(number, future)
         try:
             self._send(frame)
@@ -174,19 +185,21 @@ class Link:
                 may be.
         """
         replies = Replies(self._last + 1)
+        kept: list[bytes] = []
         for text, body in requests:
             self._last += 1
             if self._lost is not None:
                 replies.put(self._last, self._lost)
                 continue
-            frame = frames.frame(f'{{"id":{self._last},{text}'.encode(), body)
+            kept.append(frames.frame(f'{{"id":{self._last},{text}'.encode(), body))
             self._owe(self._last, replies)
-            self._send(frame)
+        if kept:
+            self._send(b"".join(kept))
         return replies
 
     def _owe(self, number: int, waiting: asyncio.Future[Answer] | Replies) -> None:
         if not self._waiting:
-            self._silent_since = asyncio.get_running_loop().time()
+            self._silent_since = self._loop.time()
         self._waiting[number] = waiting
 
     def tell(self, request: dict[str, Any]) -> None:
@@ -195,23 +208,19 @@ class Link:
             self._last += 1
             self._send(frames.encode({"id": self._last, **request}))
 
-    def _send(self, frame: bytes) -> None:
-        """Have a frame go together with the others of this turn of the loop."""
-        if not self._kept:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._kept.append(frame)
-
-    def _flush(self) -> None:
-        kept, self._kept = self._kept, []
-        if self._lost is None:
-            self._writer.write(b"".join(kept))
+    def _send(self, data: bytes) -> None:
+        assert self._transport is not None  # a link is handed on once it is connected
+        self._transport.write(data)
 
     def end(self, reason: str, *, by_us: bool, blocked: float | None = None) -> None:
         """Close the link; the supervisor kills the process when it sees that. Only once."""
         if self._lost is not None:
             return
         self._lost = LinkLost(reason, by_us=by_us, blocked=blocked)
-        self._writer.transport.abort()
+        if self._transport is not None:
+            self._transport.abort()
+        if not self._ended.done():
+            self._ended.set_result(None)
         for number, waiting in self._waiting.items():
             if isinstance(waiting, Replies):
                 waiting.put(number, self._lost)
@@ -232,30 +241,55 @@ async def open_link(path: str, worker_uid: int, assembly: str) -> Link:
     Raises:
         AssemblyAway: nobody listens, somebody else does, or there is no such Assembly.
     """
-    try:
-        async with asyncio.timeout(OPEN_DEADLINE):
-            reader, writer = await asyncio.open_unix_connection(path)
-    except (OSError, TimeoutError) as failed:
-        raise AssemblyAway(f"the worker is not there: {failed or 'no answer'}") from failed
+    loop = asyncio.get_running_loop()
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.setblocking(False)
     opened = False
     try:
-        connection: socket.socket = writer.get_extra_info("socket")
+        try:
+            async with asyncio.timeout(OPEN_DEADLINE):
+                await loop.sock_connect(connection, path)
+        except (OSError, TimeoutError) as failed:
+            raise AssemblyAway(f"the worker is not there: {failed or 'no answer'}") from failed
         packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         uid = _CREDENTIALS.unpack(packed)[1]
         if uid != worker_uid:
             raise AssemblyAway(f"the worker's socket belongs to user {uid}, not {worker_uid}")
         async with asyncio.timeout(OPEN_DEADLINE):
-            writer.write(frames.encode({"open": assembly}))
-            received = await frames.read(reader)
-        if received is None:
+            await loop.sock_sendall(connection, frames.encode({"open": assembly}))
+            said = await _first_frame(connection)
+        if said is None:
             raise AssemblyAway("the worker closed the connection")
-        if received[0] != {"ok": True}:
-            raise AssemblyAway(f"the worker says: {str(received[0].get('error'))[:200]}")
+        if said != {"ok": True}:
+            raise AssemblyAway(f"the worker says: {str(said.get('error'))[:200]}")
+        _, link = await loop.create_unix_connection(Link, sock=connection)
         opened = True
     except (OSError, TimeoutError, frames.FrameError) as failed:
         raise AssemblyAway(f"the worker does not answer: {failed or 'no answer'}") from failed
     finally:
         if not opened:
-            with contextlib.suppress(OSError):
-                writer.transport.abort()
-    return Link(reader, writer)
+            connection.close()
+    return link
+
+
+async def _first_frame(connection: socket.socket) -> dict[str, Any] | None:
+    """Return the header of the supervisor's answer; `None` when it hung up.
+
+    Behind it nothing comes by itself: the process answers what it is asked.
+
+    Raises:
+        frames.FrameError: it is no frame with an object, or not the only one.
+    """
+    loop = asyncio.get_running_loop()
+    splitter = frames.Splitter()
+    while True:
+        data = await loop.sock_recv(connection, _PIECE)
+        found = splitter.feed(data)
+        if found:
+            if len(found) > 1 or splitter.within:
+                raise frames.FrameError("the worker sent more than its answer")
+            return frames.header(found[0][0])
+        if not data:
+            if splitter.within:
+                raise frames.FrameError("the peer closed inside a frame")
+            return None

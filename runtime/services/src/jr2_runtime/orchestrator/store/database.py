@@ -5,6 +5,10 @@ of the disk. A piece that raises takes back its own changes only: when one does,
 again, each under a savepoint of its own. No
 caller is answered before the commit, and when the commit fails, every piece of it fails. When the
 disk is full, the ballast goes, and what frees room is tried once more.
+
+A write of which its caller says that nothing else goes on is committed where it is asked for: the way
+to the thread and back wakes two that sleep, which on some machines takes longer than the sync. That
+holds up the loop for the length of a commit, so only while commits are short (ADR-0161).
 """
 
 from __future__ import annotations
@@ -15,16 +19,21 @@ import contextlib
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from .ballast import Ballast
 from .schema import migrate
 
 T = TypeVar("T")
 LARGEST_BATCH = 512
+SHORT: Final = 0.002
+"""The usual `short` of a store, in seconds."""
+_WEIGHT: Final = 0.2
+"""Of the newest commit in that experience: after a long one it takes a dozen short ones."""
 
 
 class StoreError(Exception):
@@ -63,13 +72,14 @@ class Store:
     Args:
         path: the file.
         ballast: what goes when the disk is full; `None` has a full disk refuse everything.
+        short: seconds that commits take by experience, up to which one may hold up the loop.
 
     Raises:
         NewerDatabase: a later version of jr2 wrote it.
         StoreError: it is damaged, or it cannot be written.
     """
 
-    def __init__(self, path: Path, ballast: Ballast | None = None) -> None:
+    def __init__(self, path: Path, ballast: Ballast | None = None, *, short: float = SHORT) -> None:
         self._ballast = ballast
         try:
             self._connection = connect(path)
@@ -78,12 +88,21 @@ class Store:
         except sqlite3.Error as failed:
             raise StoreError(f"the store {path} cannot be opened: {failed}") from failed
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._committing = threading.Lock()
+        self._short = short
+        self._usual = max(short, SHORT) * 2
         self._reader = concurrent.futures.ThreadPoolExecutor(1, "store-reader")
         self._writer = threading.Thread(target=self._write_all, name="store-writer", daemon=True)
         self._writer.start()
         self._closed = False
 
-    async def write(self, job: Callable[[sqlite3.Connection], T], *, frees_room: bool = False) -> T:
+    async def write(
+        self,
+        job: Callable[[sqlite3.Connection], T],
+        *,
+        frees_room: bool = False,
+        alone: bool = False,
+    ) -> T:
         """Run `job` in the next transaction and return its result after the commit.
 
         The work is not taken back when the caller is cancelled while it waits.
@@ -91,6 +110,7 @@ class Store:
         Args:
             job: the statements; it may be run twice, the first time without effect.
             frees_room: it is written even while the disk is full.
+            alone: nothing else goes on that the loop would do meanwhile.
 
         Raises:
             StoreError: the transaction was not committed.
@@ -100,8 +120,21 @@ class Store:
             raise StoreError("the store is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put(_Job(loop, job, frees_room, future))
+        piece = _Job(loop, job, frees_room, future)
+        if not (alone and self._usual <= self._short and self._commit_here(piece)):
+            self._jobs.put(piece)
         return await future
+
+    def _commit_here(self, piece: _Job) -> bool:
+        """Commit one piece in this thread; return whether it was done, whatever became of it."""
+        if not self._jobs.empty() or not self._committing.acquire(blocking=False):
+            return False  # the thread of the writer is at work, and takes this one along
+        try:
+            self._commit_or_fail([piece])
+        finally:
+            self._committing.release()
+        _deliver([piece])
+        return True
 
     async def read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         """Run `query` on what is committed."""
@@ -134,15 +167,22 @@ class Store:
                     break
             open_ = job is not None
             if batch:
-                try:
-                    self._commit_all(batch)
-                except OSError as failed:
-                    # Of the ballast's file. Were this thread to end, every write would wait for
-                    # ever; nothing was committed, for the file is touched before a commit.
-                    for each in batch:
-                        each.error = StoreError(f"the store did not take the change: {failed}")
+                with self._committing:
+                    self._commit_or_fail(batch)
                 with contextlib.suppress(RuntimeError):  # the loop has closed: nobody waits
                     batch[0].loop.call_soon_threadsafe(_deliver, batch)
+
+    def _commit_or_fail(self, batch: list[_Job]) -> None:
+        """Commit a batch, and note how long that took; each piece has its result or error then."""
+        began = time.monotonic()
+        try:
+            self._commit_all(batch)
+        except OSError as failed:
+            # Of the ballast's file. Were the thread to end, every write would wait for ever;
+            # nothing was committed, for the file is touched before a commit.
+            for each in batch:
+                each.error = StoreError(f"the store did not take the change: {failed}")
+        self._usual += (time.monotonic() - began - self._usual) * _WEIGHT
 
     def _commit_all(self, batch: list[_Job]) -> None:
         """Commit a batch; on a full disk, what frees room is tried again.
