@@ -182,6 +182,12 @@ def is_instance_object(kind: Kind, name: str) -> bool:
     return (kind, name) in INSTANCE_OBJECTS or _follows(kind, name)
 
 
+def is_listed(key: ObjectKey) -> bool:
+    """Say whether a namespaced object is one that the Converge can make for an Instance."""
+    kind = _instance_kind(key)
+    return kind is not None and is_instance_object(kind, key.name)
+
+
 def is_system_object(kind: Kind, name: str) -> bool:
     """Say whether the Converge can make an object of this name in `jr2-system`."""
     return (kind, name) in SYSTEM_OBJECTS
@@ -224,10 +230,5 @@ def governed(live: LiveObjects, *, namespace: str, declared: Collection[ObjectKe
         key: obj
         for key, obj in live.items()
         if key in declared
-        or (
-            key.namespace == namespace
-            and key.kind != CLAIM.kind
-            and (kind := _instance_kind(key)) is not None
-            and is_instance_object(kind, key.name)
-        )
+        or (key.namespace == namespace and key.kind != CLAIM.kind and is_listed(key))
     }

@@ -7,7 +7,7 @@ Source: spec/converge.md §5 and §6.2, design §5.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -160,6 +160,27 @@ class Objects:
             *self.instance_base,
             *self.instance_pods,
             *(item for part in self.parts for item in (*part.base, *part.pods)),
+        )
+
+    def each(self, change: Callable[[KubernetesResource], KubernetesResource]) -> Objects:
+        """Return the same with every object changed."""
+
+        def changed(resources: Iterable[KubernetesResource]) -> tuple[KubernetesResource, ...]:
+            return tuple(change(item) for item in resources)
+
+        return replace(
+            self,
+            own_namespace=change(self.own_namespace),
+            deploy_keys=changed(self.deploy_keys),
+            classes=changed(self.classes),
+            operator_base=changed(self.operator_base),
+            operator_pods=changed(self.operator_pods),
+            instance_base=changed(self.instance_base),
+            instance_pods=changed(self.instance_pods),
+            parts=tuple(
+                replace(part, base=changed(part.base), pods=changed(part.pods))
+                for part in self.parts
+            ),
         )
 
     @staticmethod

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from . import closed_list, drift, immutable, parts
+from . import closed_list, drift, immutable, made, parts
 from .closed_list import Kind
 from .components import images
 from .components.secrets import InstanceValues
@@ -65,6 +65,7 @@ class ConvergePlan:
         drifted: the resources whose objects others changed or removed, or that are made anew.
         differences: what the engine would change; empty proves the cluster.
         writes_shared: whether an object that Instances share would be written.
+        making: what is written down of the objects that it makes.
         images_digest: the digest of `images.json`.
         held_digest: the digest of `held.json`.
     """
@@ -79,13 +80,14 @@ class ConvergePlan:
     drifted: tuple[str, ...]
     differences: tuple[Difference, ...]
     writes_shared: bool
+    making: made.Marking
     images_digest: str
     held_digest: str
 
     @property
     def is_proved(self) -> bool:
-        """The cluster is as the program wants it."""
-        return not self.differences
+        """The cluster is as the program wants it, and its record says all of it."""
+        return not self.differences and self.making.is_settled
 
     def makes(self, kind: Kind, name: str) -> bool:
         """Say whether an object of this name is made by this converge."""
@@ -118,6 +120,7 @@ def make_plan(
     node_images: Sequence[ImageFacts],
     minted: InstanceValues,
     certificates: Certificates,
+    marks: made.Marks,
 ) -> ConvergePlan:
     """Decide one converge.
 
@@ -128,6 +131,7 @@ def make_plan(
         node_images: the imported Kit images; empty when they are pulled.
         minted: new values for Secrets that lack one, made once for each run.
         certificates: makes those that are missing, the same ones for a whole run.
+        marks: makes the marks of new objects, the same ones for a whole run.
 
     Raises:
         StepFailed: a value of the Instance's Secret is of no use, or the secrets of the config lack
@@ -149,7 +153,12 @@ def make_plan(
         if (reason := _recreate(resource, governed))
     }
     live = {key: obj for key, obj in governed.items() if key not in recreated}
-    surplus = tuple(obj for key, obj in live.items() if key not in set(declared))
+    making = made.marking(
+        governed, declared, anew=recreated, namespace=wants.place.namespace, marks=marks
+    )
+    objects = objects.each(making.marked)
+    unwanted = [obj for key, obj in live.items() if key not in set(declared)]
+    surplus = tuple(obj for obj in unwanted if making.standing.holds(obj))
     more = _more(objects.all(), live)
     bare = settled(_program(wants, cluster_uid, (), objects.all()), live)
     changed = {item.resource for item in differences(bare, live)} | {
@@ -175,6 +184,7 @@ def make_plan(
         lines=(
             *shared.lines,
             *parts.removal_lines(wants.parts, surplus, namespace=wants.place.namespace),
+            *made.left_lines(obj for obj in unwanted if obj not in surplus),
         ),
         drift=(*said, *_recreation_lines(recreated)),
         drifted=(
@@ -186,6 +196,7 @@ def make_plan(
         ),
         differences=found,
         writes_shared=_writes_shared(program, found, wants.place.namespace),
+        making=making,
         images_digest=images.text_digest(objects.images_json),
         held_digest=images.text_digest(objects.held_json),
     )

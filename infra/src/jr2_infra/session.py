@@ -16,9 +16,9 @@ import functools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ import httpx2
 from jr2 import names, rbac
 from jr2.errors import Aborted, Jr2Error, StepFailed
 
-from . import assembly, crds, git, kube, rules
+from . import assembly, crds, git, kube, made, rules
 from . import converge as converge_state
 from .access import moments
 from .api import Api, ApiError
@@ -56,6 +56,7 @@ from .report import Prompter, Reporter, line_code
 from .rules import KitRefs, Ownership, Place
 from .secrets.certificates import Certificates
 from .secrets.decided import SecretWants
+from .seen import Seen, plan_under
 from .steps import surroundings
 from .tooling import FindPrograms, FindTooling, Programs, Tooling
 
@@ -114,47 +115,6 @@ def reach(place: Place) -> kube.KubeContext:
         raise kube.unreachable(place.context, error.printed) from error
 
 
-def plan_under(
-    leases: Leases, plan: ConvergePlan, plan_again: Callable[[], ConvergePlan]
-) -> ConvergePlan:
-    """Return a plan that was made while every Lease was held that its writes need.
-
-    Args:
-        leases: what is held: the Lease of the Instance's namespace.
-        plan: the plan that was made without a Lease.
-        plan_again: reads the cluster and plans.
-
-    Raises:
-        Jr2Error: another run holds `jr2-system`, or the plan refuses.
-    """
-    while True:
-        if plan.writes_shared and not leases.shares:
-            leases.hold_shared()
-        plan = plan_again()
-        # What the Instances share may differ only since the first look.
-        if leases.shares or not plan.writes_shared:
-            return plan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """What one look at the cluster gave: the facts, and the plan that they make.
-
-    Args:
-        contact: what the first contact said.
-        wants: what the Instance wants.
-        refs: the Kit images.
-        staged: the Assembly, for the nodes' platform.
-        plan: the plan, made without a Lease.
-    """
-
-    contact: Contact
-    wants: Wants
-    refs: KitRefs
-    staged: assembly.StagedAssembly
-    plan: ConvergePlan
-
-
 class Session:
     """One run, from the first contact on.
 
@@ -195,6 +155,7 @@ class Session:
         self._reporter = reporter
         self._minted = secrets.mint_values()
         self._certificates = Certificates()
+        self._marks = made.Marks()
         self._tooling: Programs
         self._made_namespace = False
 
@@ -227,11 +188,16 @@ class Session:
             if plan.is_proved:
                 self._say(plan.standing_lines())
                 return ()
+            written = self.write_down(plan)
+            if not plan.differences:
+                self._say(plan.standing_lines())
+                return ()
             try:
                 self._engine(plan, leases, own.stamp.header(), seen.staged)
             except Jr2Error:
                 self._say_lost(seen.wants.git.keys)
                 raise
+            self.settle(plan, written)
         return tuple(
             line
             for key in seen.wants.git.keys
@@ -266,6 +232,37 @@ class Session:
         wants = replace(seen.wants, git=replace(seen.wants.git, keys=keys))
         seen = replace(seen, wants=wants)
         return replace(seen, plan=self.look_again(seen))
+
+    def write_down(self, plan: ConvergePlan) -> str:
+        """Write what this converge makes, before it makes anything; return the text.
+
+        Args:
+            plan: what is done, made under the Lease.
+
+        Raises:
+            StepFailed: it cannot be written.
+        """
+        converge_state.begin_to_write()
+        return made.keep(
+            self._api, self._place.namespace, plan.making.record, over=plan.making.found
+        )
+
+    def settle(self, plan: ConvergePlan, written: str) -> None:
+        """Write which objects this converge made, once all of them stand.
+
+        A run that ends before this leaves their marks, and the next one writes down their uids.
+
+        Args:
+            plan: what was done.
+            written: the text that `write_down` gave.
+
+        Raises:
+            StepFailed: the cluster cannot be read, or the record not be written.
+        """
+        record, namespace = plan.making.record, self._place.namespace
+        if record.pending or plan.surplus:
+            live = self._read_cluster().live
+            made.keep(self._api, namespace, made.settled(record, live, namespace), over=written)
 
     def _say_lost(self, keys: Sequence[git.DeployKey]) -> None:
         """Warn of fresh keys whose Secret was not made: somebody may have registered one."""
@@ -494,6 +491,7 @@ class Session:
             node_images=node_images,
             minted=self._minted,
             certificates=self._certificates,
+            marks=self._marks,
         )
 
     def _apply_namespace(self, obj: Mapping[str, Any]) -> None:

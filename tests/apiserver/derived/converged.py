@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import httpx2
 
 from jr2_cli import tools
+from jr2_infra import made
 from jr2_infra.api import Api
 from jr2_infra.derived import Difference, LiveObject, LiveObjects, differences
 from jr2_infra.engine import run_file
@@ -99,6 +100,7 @@ class Converged:
             node_images=(),
             minted=MINTED,
             certificates=self.world.certificates,
+            marks=self.world.marks,
         )
         program = _without_pods(plan.program)
         return Look(
@@ -112,14 +114,25 @@ class Converged:
         done = self._engine(look, {}, None, preview=True)
         return {step.resource: step.operation for step in done.changed}
 
-    def heal(self, look: Look) -> EngineResult:
-        """Let the engine bring the cluster to the program, under the Leases."""
-        reporter = Reporter()
+    def heal(self, look: Look, *, settles: bool = True) -> EngineResult:
+        """Let the engine bring the cluster to the program, under the Leases.
+
+        Args:
+            look: what is done.
+            settles: write down what was made, in the end; a killed run does not.
+        """
+        reporter, making = Reporter(), look.plan.making
         with held_leases(self.http, reporter) as leases:
             leases.hold(self.name)
             leases.hold_shared()
             settings = {run_file.LEASES: run_file.leases_text(leases.nonces())}
-            return self._engine(look, settings, leases.record_engine, preview=False)
+            written = made.keep(self.api, self.name, making.record, over=making.found)
+            done = self._engine(look, settings, leases.record_engine, preview=False)
+            if settles:
+                live = read_cluster(self.api, self.name).live
+                record = made.settled(making.record, live, self.name)
+                made.keep(self.api, self.name, record, over=written)
+            return done
 
     def _engine(
         self,

@@ -1,14 +1,17 @@
 """Labels and `managedFields` that somebody forged on an object of their own delete nothing.
 
 Every foreign object here says in each way that it is jr2's: the labels of the Instance, and an
-apply entry of the manager `jr2`. A converge and `down` go by the closed list of kinds and names.
+apply entry of the manager `jr2`. A converge and `down` go by the closed list of kinds and names, and
+of those that come and go a converge deletes what its record says it made.
 
-Source: design §5.2 (The cluster is the state).
+Source: design §5.2 (The cluster is the state), ADR-0154.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,53 +21,55 @@ from jr2_infra import closed_list
 from jr2_infra.closed_list import Kind
 from jr2_infra.derived import is_applied
 from jr2_infra.down import remove
+from jr2_infra.git import GitWants
+from jr2_infra.git.tokens import GitToken
+from jr2_infra.made import Marks, keep
+from jr2_infra.parts import PartsWanted
 from jr2_infra.rules import Place
 from tests.apiserver.derived.converged import Converged
 from tests.apiserver.engine.conftest import Reporter
 from tests.apiserver.server import LIGHT_CONTROLLERS, ApiServer
 
-NAME = "marked"
 OTHERS = "elsewhere"
-LABELS = {names.LABEL_INSTANCE: NAME, names.LABEL_MANAGED_BY: names.MANAGED_BY}
 POD = {
     "metadata": {"labels": {"app": "theirs"}},
     "spec": {"containers": [{"name": "theirs", "image": "theirs:1"}]},
 }
+WORKLOAD = {"selector": {"matchLabels": {"app": "theirs"}}, "replicas": 0, "template": POD}
+TOKEN = GitToken(match="github.com/you/", use="clone", value="a-token")
 
 
 def forged(
     kind: Kind, name: str, namespace: str | None, **body: Any
 ) -> tuple[Kind, dict[str, Any]]:
-    metadata: dict[str, Any] = {"name": name, "labels": dict(LABELS)}
+    labels = {names.LABEL_MANAGED_BY: names.MANAGED_BY}
+    if namespace is not None:
+        labels[names.LABEL_INSTANCE] = namespace
+    metadata: dict[str, Any] = {"name": name, "labels": labels}
     if namespace is not None:
         metadata["namespace"] = namespace
     return kind, {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
 
 
-def foreign() -> list[tuple[Kind, dict[str, Any]]]:
+def foreign(own: str) -> list[tuple[Kind, dict[str, Any]]]:
     """Return objects that are not on the closed list, and look as if they were."""
-    workload = {
-        "selector": {"matchLabels": {"app": "theirs"}},
-        "replicas": 0,
-        "template": POD,
-    }
     rbac = "rbac.authorization.k8s.io"
-    return [
+    found = [
         # Other names, in the Instance's own namespace.
-        forged(closed_list.CONFIG_MAP, "team-settings", NAME, data={"a": "b"}),
-        forged(closed_list.SECRET, "team-secret", NAME, data={"a": "eA=="}),
-        forged(closed_list.SERVICE_ACCOUNT, "team", NAME),
-        forged(closed_list.ROLE, "jr2-orchestrator-2", NAME, rules=[]),
-        forged(closed_list.DEPLOYMENT, "jr2-orchestrator-2", NAME, spec=workload),
-        forged(closed_list.NETWORK_POLICY, "jr2", NAME, spec={"podSelector": {}}),
+        forged(closed_list.CONFIG_MAP, "team-settings", own, data={"a": "b"}),
+        forged(closed_list.SECRET, "team-secret", own, data={"a": "eA=="}),
+        forged(closed_list.SERVICE_ACCOUNT, "team", own),
+        forged(closed_list.ROLE, "jr2-orchestrator-2", own, rules=[]),
+        forged(closed_list.DEPLOYMENT, "jr2-orchestrator-2", own, spec=WORKLOAD),
+        forged(closed_list.NETWORK_POLICY, "jr2", own, spec={"podSelector": {}}),
         # A name of the list, and another kind.
-        forged(closed_list.CONFIG_MAP, names.ORCHESTRATOR, NAME, data={"a": "b"}),
-        forged(closed_list.SECRET, names.IMAGES_MAP, NAME, data={"a": "eA=="}),
-        forged(closed_list.SERVICE, names.OPERATOR, NAME, spec={"ports": [{"port": 80}]}),
+        forged(closed_list.CONFIG_MAP, names.ORCHESTRATOR, own, data={"a": "b"}),
+        forged(closed_list.SECRET, names.IMAGES_MAP, own, data={"a": "eA=="}),
+        forged(closed_list.SERVICE, names.OPERATOR, own, spec={"ports": [{"port": 80}]}),
         # Name and kind of the list, in a namespace of somebody else.
         forged(closed_list.SECRET, names.INSTANCE_SECRET, OTHERS, data={"a": "eA=="}),
-        forged(closed_list.DEPLOYMENT, names.ORCHESTRATOR, OTHERS, spec=workload),
-        forged(closed_list.DEPLOYMENT, names.OPERATOR, OTHERS, spec=workload),
+        forged(closed_list.DEPLOYMENT, names.ORCHESTRATOR, OTHERS, spec=WORKLOAD),
+        forged(closed_list.DEPLOYMENT, names.OPERATOR, OTHERS, spec=WORKLOAD),
         # Objects of the cluster.
         forged(closed_list.CLUSTER_ROLE, "jr2-theirs", None, rules=[]),
         forged(
@@ -75,6 +80,9 @@ def foreign() -> list[tuple[Kind, dict[str, Any]]]:
         ),
         forged(closed_list.PRIORITY_CLASS, "jr2-theirs", None, value=1),
     ]
+    for _, obj in found:
+        obj["metadata"]["labels"][names.LABEL_INSTANCE] = own
+    return found
 
 
 def path_of(kind: Kind, obj: dict[str, Any]) -> str:
@@ -84,7 +92,7 @@ def path_of(kind: Kind, obj: dict[str, Any]) -> str:
 def standing(converged: Converged) -> dict[str, str]:
     """Return uid and version of each foreign object; one that is gone is missing."""
     found: dict[str, str] = {}
-    for kind, obj in foreign():
+    for kind, obj in foreign(converged.name):
         live = converged.api.get(path_of(kind, obj))
         if live is not None:
             metadata = live["metadata"]
@@ -92,8 +100,17 @@ def standing(converged: Converged) -> dict[str, str]:
     return found
 
 
-@pytest.fixture
-def converged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Converged]:
+def templates_of(converged: Converged) -> dict[str, Any]:
+    """Return the pod template of each Deployment, by its name."""
+    return {
+        key.name: obj["spec"]["template"]
+        for key, obj in converged.look().live.items()
+        if key.kind == "Deployment"
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     server = ApiServer(
         tmp_path_factory.mktemp("marked"),
         # With it a claim of a namespace that goes is let go.
@@ -101,21 +118,30 @@ def converged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Converged]:
     )
     try:
         server.start()
-        with Converged(server, NAME) as made:
-            server.add_namespace(NAME, {names.LABEL_INSTANCE: NAME})
-            server.add_namespace(OTHERS)
-            made.heal(made.look())
-            for kind, obj in foreign():
-                made.api.apply(kind, obj)
-            yield made
+        server.add_namespace(OTHERS)
+        yield server
     finally:
         server.stop()
 
 
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def converged(server: ApiServer) -> Iterator[Converged]:
+    """An Instance of the test's own, and what others made beside it."""
+    with Converged(server, f"marked-{next(_numbers)}") as made:
+        server.add_namespace(made.name, {names.LABEL_INSTANCE: made.name})
+        made.heal(made.look())
+        for kind, obj in foreign(made.name):
+            made.api.apply(kind, obj)
+        yield made
+
+
 def test_a_converge_sees_none_of_them(converged: Converged) -> None:
     before = standing(converged)
-    assert len(before) == len(foreign())
-    for kind, obj in foreign():
+    assert len(before) == len(foreign(converged.name))
+    for kind, obj in foreign(converged.name):
         live = converged.api.get(path_of(kind, obj))
         assert live is not None
         assert is_applied(live), "the mark is as real as jr2's own"
@@ -124,7 +150,7 @@ def test_a_converge_sees_none_of_them(converged: Converged) -> None:
     assert look.verdict() == {}
     assert look.surplus == ()
     # An engine that has something to do leaves them, too.
-    converged.server.remove(closed_list.CONFIG_MAP.path(NAME, names.IMAGES_MAP))
+    converged.server.remove(closed_list.CONFIG_MAP.path(converged.name, names.IMAGES_MAP))
     done = converged.heal(converged.look())
 
     assert [(step.resource, step.operation) for step in done.changed] == [
@@ -133,43 +159,150 @@ def test_a_converge_sees_none_of_them(converged: Converged) -> None:
     assert standing(converged) == before
 
 
-def test_of_a_listed_name_only_what_jr2_applied_and_nobody_owns_goes(converged: Converged) -> None:
-    """The names are those of parts that this Instance does not want."""
-    api = converged.api
-    team = api.get(closed_list.SERVICE_ACCOUNT.path(NAME, "team"))
+def test_of_a_listed_name_only_what_a_converge_made_and_nobody_owns_goes(
+    converged: Converged,
+) -> None:
+    """The parts and the token come and go; what looks like them was made by somebody else."""
+    api, world = converged.api, converged.world
+    plain = world.wants
+    world.wants = replace(plain, parts=PartsWanted(repo_cache=True), git=GitWants(tokens=(TOKEN,)))
+    converged.heal(converged.look())
+    made_ones = [
+        closed_list.SECRET.path(converged.name, TOKEN.secret),
+        closed_list.DAEMON_SET.path(converged.name, names.REPO_CACHE),
+        closed_list.SERVICE_ACCOUNT.path(converged.name, names.REPO_CACHE),
+        closed_list.ROLE_BINDING.path(converged.name, names.REPO_CACHE),
+    ]
+    assert all(api.get(path) for path in made_ones)
+    # One of ours that another object owns by now.
+    role = closed_list.ROLE.path(converged.name, names.REPO_CACHE)
+    team = api.get(closed_list.SERVICE_ACCOUNT.path(converged.name, "team"))
     assert team is not None
     owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "team"}
-    clone = f"{names.GIT_SECRET_PREFIX}0123abcd"
-    ours, labelled, owned = (
-        forged(closed_list.SERVICE_ACCOUNT, names.REPO_CACHE, NAME),
-        forged(closed_list.SECRET, clone, NAME, data={"a": "eA=="}),
-        forged(closed_list.ROLE, names.REPO_CACHE, NAME, rules=[]),
+    owners = [{**owner, "uid": team["metadata"]["uid"]}]
+    api.merge_patch(role, {"metadata": {"ownerReferences": owners}}, manager="team")
+    # One of ours that is gone, and somebody else's in its place, with its labels and its mark.
+    account = api.get(made_ones.pop(2))
+    assert account is not None
+    api.delete(
+        closed_list.SERVICE_ACCOUNT.path(converged.name, names.REPO_CACHE),
+        uid=account["metadata"]["uid"],
     )
-    owned[1]["metadata"]["ownerReferences"] = [{**owner, "uid": team["metadata"]["uid"]}]
-    for kind, obj in (ours, owned):
+    looks_like = [
+        forged(closed_list.SERVICE_ACCOUNT, names.REPO_CACHE, converged.name),
+        forged(
+            closed_list.SECRET,
+            f"{names.GIT_SECRET_PREFIX}0123abcd",
+            converged.name,
+            data={"a": "eA=="},
+        ),
+        forged(closed_list.STATEFUL_SET, names.INSTANCE_HARNESS, converged.name, spec=WORKLOAD),
+        forged(closed_list.CONFIG_MAP, names.CA_MAP, converged.name, data={"ca.crt": "theirs"}),
+    ]
+    mark = account["metadata"]["annotations"][names.ANNOTATION_MARK]
+    for kind, obj in looks_like:
+        obj["metadata"]["annotations"] = {names.ANNOTATION_MARK: mark}
         api.apply(kind, obj)
-    converged.server.post(closed_list.SECRET.path(NAME), labelled[1])
+        live = api.get(path_of(kind, obj))
+        assert live is not None
+        assert is_applied(live), "the mark is as real as jr2's own"
+    before = {path_of(*one): api.get(path_of(*one)) for one in looks_like}
 
+    world.wants = plain
     look = converged.look()
-
-    said = [(item.operation, item.key) for item in look.found]
-    assert [(what, key.name) for what, key in said if key] == [("delete", names.REPO_CACHE)]
     done = converged.heal(look)
-    assert [step.operation for step in done.changed] == ["delete"]
-    assert api.get(path_of(*ours)) is None
-    assert api.get(path_of(*labelled)) is not None
-    assert api.get(path_of(*owned)) is not None
-    assert standing(converged).keys() == {path_of(kind, obj) for kind, obj in foreign()}
+
+    assert {step.operation for step in done.changed} == {"delete"}
+    assert [path for path in made_ones if api.get(path)] == []
+    assert api.get(role) is not None
+    assert {path: api.get(path) for path in before} == before
+    said = [line for line in look.plan.lines if line.startswith("left alone: ")]
+    assert sorted(line.split(" carries ")[0] for line in said) == [
+        f"left alone: {obj['kind']} {obj['metadata']['name']}"
+        for _, obj in sorted(looks_like, key=lambda one: one[1]["kind"])
+    ]
+    assert standing(converged).keys() == {
+        path_of(kind, obj) for kind, obj in foreign(converged.name)
+    }
+    again = converged.look()
+    assert again.verdict() == {}
+    assert again.plan.making.is_settled
+
+
+def test_a_killed_converge_leaks_nothing_and_takes_nothing_of_others(converged: Converged) -> None:
+    api, world = converged.api, converged.world
+    plain = world.wants
+    secret = closed_list.SECRET.path(converged.name, TOKEN.secret)
+
+    # Killed after it wrote down what it will make: somebody else makes one of that name.
+    world.wants = replace(plain, git=GitWants(tokens=(TOKEN,)))
+    making = converged.look().plan.making
+    keep(api, converged.name, making.record, over=making.found)
+    kind, theirs = forged(closed_list.SECRET, TOKEN.secret, converged.name, data={"a": "eA=="})
+    digest = making.record.pending[f"Secret/{TOKEN.secret}"]
+    theirs["metadata"]["annotations"] = {names.ANNOTATION_MARK: digest}
+    made = api.apply(kind, theirs)
+    world.wants, world.marks = plain, Marks()
+    look = converged.look()
+    assert look.surplus == ()
+    converged.heal(look)
+    assert (api.get(secret) or {})["metadata"]["uid"] == made["metadata"]["uid"]
+    assert converged.look().plan.making.is_settled
+    api.delete(secret, uid=made["metadata"]["uid"])
+
+    # Killed after the object, before its uid was written down.
+    world.wants = replace(plain, git=GitWants(tokens=(TOKEN,)))
+    converged.heal(converged.look(), settles=False)
+    assert not converged.look().plan.making.is_settled
+    world.wants, world.marks = plain, Marks()
+    converged.heal(converged.look())
+    assert api.get(secret) is None
+    assert converged.look().plan.making.is_settled
+
+
+def test_an_instance_of_an_earlier_kit_is_written_down_before_anything_of_it_goes(
+    converged: Converged,
+) -> None:
+    """There is no record, and no object carries a mark."""
+    api, world = converged.api, converged.world
+    plain = world.wants
+    world.wants = replace(plain, git=GitWants(tokens=(TOKEN,)))
+    converged.heal(converged.look())
+    space = closed_list.NAMESPACE.path(name=converged.name)
+    none = {"metadata": {"annotations": {names.ANNOTATION_MADE: None}}}
+    api.merge_patch(space, none, manager="earlier")
+    templates = templates_of(converged)
+
+    # The token is not wanted any more: with nothing written down, it is named and left alone.
+    world.wants, world.marks = plain, Marks()
+    look = converged.look()
+    assert look.surplus == ()
+    assert any(f"Secret {TOKEN.secret} " in line for line in look.plan.lines)
+    assert set(look.verdict().values()) == {"update"}
+    assert look.plan.drift == ()
+    converged.heal(look)
+    assert converged.look().verdict() == {}
+    # A mark starts no pod again: no template changed.
+    assert templates_of(converged) == templates
+
+    # Once a converge has applied it, it is known, and goes.
+    world.wants = replace(plain, git=GitWants(tokens=(TOKEN,)))
+    converged.heal(converged.look())
+    world.wants = plain
+    converged.heal(converged.look())
+    assert api.get(closed_list.SECRET.path(converged.name, TOKEN.secret)) is None
 
 
 def test_down_takes_its_own_namespace_and_what_is_shared_by_name(converged: Converged) -> None:
     before = standing(converged)
-    place = Place(instance=NAME, context=converged.server.context, namespace=NAME)
+    place = Place(
+        instance=converged.name, context=converged.server.context, namespace=converged.name
+    )
 
     remove(converged.http, place, all_=True, yes=True, force=True, reporter=Reporter())
 
     after = standing(converged)
-    inside = f"/namespaces/{NAME}/"
+    inside = f"/namespaces/{converged.name}/"
     assert after == {path: mark for path, mark in before.items() if inside not in path}
     for kind, name in closed_list.CLUSTER_OBJECTS:
         assert converged.api.get(kind.path(name=name)) is None, name

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from jr2_infra.api import Api
 from jr2_infra.facts.cluster import read_cluster
+from jr2_infra.made import keep, settled
 from jr2_infra.parts import PartsWanted
 from tests.apiserver.conftest import StartApiServer
 from tests.apiserver.derived.conftest import apply_all, wanted_objects, world_of
@@ -22,9 +23,12 @@ def test_what_was_applied_is_proved_and_nothing_is_more(start_api_server: StartA
         refs=world.refs,
         parts=PartsWanted(repo_cache=True, instance_harness=True, instance_effector=True),
     )
+    making = world.plan().making
     apply_all(server, wanted_objects(world))
     with server.kube_context().http() as http:
-        world.live = dict(read_cluster(Api(http), NAME).live)
+        api = Api(http)
+        keep(api, NAME, settled(making.record, read_cluster(api, NAME).live, NAME), over=None)
+        world.live = dict(read_cluster(api, NAME).live)
     plan = world.plan()
     assert [item for item in plan.differences if item.key is not None] == []
     assert plan.drift == ()

@@ -18,7 +18,7 @@ from jr2_infra import lease as lease_module
 from jr2_infra import process_table
 from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan
-from jr2_infra.session import plan_under
+from jr2_infra.seen import plan_under
 
 MARK = "/dev/shm/jr2-0-abc/run.json"
 

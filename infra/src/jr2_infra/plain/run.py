@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -34,7 +35,8 @@ from ..graph import PUBLISH
 from ..leases import Leases, held_leases
 from ..program import KubernetesProvider, declare
 from ..rules import Place
-from ..session import Session, plan_under, reach
+from ..seen import plan_under
+from ..session import Session, reach
 from ..steps.surroundings import SETTING_OBJECTS
 from ..tooling import FindPrograms
 from . import steps
@@ -61,9 +63,14 @@ class _Held:
     def __init__(self, stack: contextlib.ExitStack) -> None:
         self.stack = stack
         self.leases: Leases | None = None
+        self.settle: Callable[[], None] | None = None
 
     def end(self, *, well: bool) -> None:
         """Give all of it back, but for the Leases of a run that failed."""
+        if well and self.settle is not None:
+            # The next run does it as well: the objects carry their marks.
+            with contextlib.suppress(Jr2Error):
+                self.settle()
         if self.leases is not None and not well:
             self.leases.lapse()
         self.stack.close()
@@ -138,6 +145,7 @@ def _plan(
             # Any difference from the remembered state is applied, whatever the live objects say.
             leases.hold_shared()
         plan = plan_under(leases, plan, lambda: session.look_again(seen))
+        run.settle = functools.partial(session.settle, plan, session.write_down(plan))
         # On the disk, since an archive is too large for memory.
         archives = held.enter_context(folder.run_folder(Path(tempfile.gettempdir())))
         archive = archives / "assembly.tar.gz"

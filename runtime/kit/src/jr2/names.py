@@ -44,9 +44,15 @@ ANNOTATION_HELD_DIGEST: Final = "jr2.dev/held-digest"
 """On the pod template of the Instance Harness: what its containers read at their start."""
 ANNOTATION_VALUES_DIGEST: Final = "jr2.dev/values-digest"
 """On the Orchestrator's pod template: new values of its Secret start the pod once."""
+ANNOTATION_MADE: Final = "jr2.dev/made"
+"""On the Namespace of an Instance: which objects in it a converge made, by uid (ADR-0154)."""
+ANNOTATION_MARK: Final = "jr2.dev/mark"
+"""On such an object: what tells one that a killed converge made from one that looks like it."""
 
 FIELD_MANAGER: Final = "jr2"
 """The server-side apply manager of everything that the Converge writes."""
+RECORD_MANAGER: Final = "jr2-made"
+"""The field manager of `ANNOTATION_MADE`: no apply of the Namespace takes it away."""
 
 # --- the Instance's namespace -----------------------------------------------------------------
 ORCHESTRATOR: Final = "jr2-orchestrator"

@@ -12,7 +12,7 @@ import pytest
 
 from jr2 import names
 from jr2.wire import Health
-from jr2_infra import crds
+from jr2_infra import crds, made
 from jr2_infra.components.secrets import InstanceValues
 from jr2_infra.derived import LiveObjects, live_objects
 from jr2_infra.facts.cluster import ClusterFacts
@@ -166,6 +166,7 @@ class World:
         self.health: Health | None = None
         self.secrets: dict[str, Any] = {}
         self.certificates = Certificates()
+        self.marks = made.Marks()
         self.config_maps: dict[str, Any] = {}
         self.images: tuple[ImageFacts, ...] = tuple(
             ImageFacts(ref=ref, held=None, archived=DIGEST, config=CONFIG)
@@ -208,10 +209,15 @@ class World:
             node_images=self.images,
             minted=minted,
             certificates=self.certificates,
+            marks=self.marks,
         )
 
     def apply(self, objects: Iterable[Mapping[str, Any]]) -> None:
-        self.live |= live_objects(applied(obj) for obj in objects)
+        for key, obj in live_objects(applied(obj) for obj in objects).items():
+            if key in self.live:
+                # What is applied again stays the same object.
+                obj["metadata"]["uid"] = self.live[key]["metadata"]["uid"]
+            self.live[key] = obj
 
     def converge(self) -> None:
         """Bring the cluster's objects to what the plan wants, as the engine would."""
@@ -219,6 +225,7 @@ class World:
         self.apply(
             item.object for item in plan.program.resources if isinstance(item, KubernetesResource)
         )
+        self.record(made.settled(plan.making.record, self.live, self.place.namespace))
         self.images = tuple(
             ImageFacts(ref=item.ref, held=item.held or item.archived, config=item.config)
             for item in self.images
@@ -229,6 +236,11 @@ class World:
             pod_of(obj) for key, obj in workloads.items() if key.namespace != "demo"
         )
         self.health = Health(version="1.0.0.dev0", hash=self.wants.assembly)
+
+    def record(self, record: made.Made) -> None:
+        """Write down on the Namespace what was made."""
+        metadata = self.find("Namespace", self.place.namespace)["metadata"]
+        metadata.setdefault("annotations", {})[names.ANNOTATION_MADE] = record.text()
 
     def find(self, kind: str, name: str) -> dict[str, Any]:
         """The live object itself, to be changed by a test."""
