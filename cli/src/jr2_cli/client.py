@@ -20,7 +20,7 @@ from urllib.parse import quote
 import httpx2
 from pydantic import ValidationError
 
-from jr2 import errors, names, trace, wire
+from jr2 import errors, names, repo_identity, trace, wire
 
 from . import sse
 
@@ -73,6 +73,7 @@ class Orchestrator:
     def __init__(
         self, url: str, token: str | None, *, transport: httpx2.BaseTransport | None = None
     ) -> None:
+        shown = repo_identity.shown(url)
         headers = {"Accept": "application/json", trace.HEADER: trace.traceparent(os.environ)}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
@@ -86,8 +87,8 @@ class Orchestrator:
                 trust_env=not _is_local(url),
             )
         except (httpx2.InvalidURL, ValueError) as error:
-            raise errors.Usage(f"{url!r} is not a URL: {error}") from error
-        self._url = url
+            raise errors.Usage(f"{shown!r} is not a URL: {error}") from error
+        self._url = shown
 
     def __enter__(self) -> Orchestrator:
         return self

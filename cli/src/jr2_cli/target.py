@@ -11,6 +11,7 @@ Source: spec/converge.md §2.3, seed 000.
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import json
 import os
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from jr2 import errors, names
+from jr2 import errors, names, repo_identity
 
 from . import way
 
@@ -51,8 +52,24 @@ def _check_namespace(_: type, given: str | None) -> None:
         )
 
 
+def _check_context(_: type, given: str | None) -> None:
+    """Refuse a context without a name: it would lead to the current one, unasked.
+
+    Raises:
+        Usage: it is empty, or holds what stands in no line.
+    """
+    if given is not None and not (given and given.isprintable()):
+        shown = json.dumps(given, ensure_ascii=False)
+        raise errors.Usage(
+            f"{shown} cannot name a context — leave --context out to take the current one"
+        )
+
+
 Namespace = Annotated[str | None, Parameter(name=["--namespace", "-n"], validator=_check_namespace)]
 """The option that names a namespace, the same for each verb."""
+
+Context = Annotated[str | None, Parameter(validator=_check_context)]
+"""The option that names a context of the kubeconfig, the same for each verb."""
 
 
 @Parameter(name="*")
@@ -66,7 +83,7 @@ class Target:
     namespace: Namespace = None
     """Namespace of the Instance; without it, the name that the config gives."""
 
-    context: str | None = None
+    context: Context = None
     """Context of the kubeconfig; without it, the current one."""
 
 
@@ -243,7 +260,19 @@ class ClusterTarget:
                 f"Secret {names.INSTANCE_SECRET} in namespace {self.namespace} holds no key "
                 f"{key} — run `jr2 up`"
             )
-        return base64.b64decode(encoded).decode("ascii")
+        from jr2_infra import headers
+
+        try:
+            text = base64.b64decode(encoded, validate=True).decode("ascii")
+        except (binascii.Error, ValueError):
+            text = ""
+        if not headers.can_carry(text):
+            raise errors.StepFailed(
+                f"Secret {names.INSTANCE_SECRET} in namespace {self.namespace} holds a {key} that "
+                "is not printable ASCII; the value itself is not shown — delete that key, and run "
+                "`jr2 up`"
+            )
+        return text
 
     def get(self, path: str) -> dict[str, Any] | None:
         """Read one object of the API server; `None` when there is none.
@@ -284,9 +313,9 @@ def connect(target: Target, out: Output) -> Iterator[Link]:
     Raises:
         StepFailed: not inside an Instance, no context, not deployed, or not reachable.
     """
-    token = os.environ.get(names.ENV_TOKEN) or None
+    token = _given_token()
     if target.url:
-        out.line(f"→ {target.url}", code="target")
+        out.line(f"→ {repo_identity.shown(target.url)}", code="target")
         link = Link(url=target.url.rstrip("/"), token=token)
     else:
         cluster = in_cluster(target)
@@ -297,6 +326,20 @@ def connect(target: Target, out: Output) -> Iterator[Link]:
         yield link
     finally:
         link.drop()
+
+
+def _given_token() -> str | None:
+    """Return the token of the environment.
+
+    Raises:
+        StepFailed: no header can carry it.
+    """
+    from jr2_infra import headers
+
+    token = os.environ.get(names.ENV_TOKEN) or None
+    if token is not None and not headers.can_carry(token):
+        raise headers.uncarried(names.ENV_TOKEN)
+    return token
 
 
 def _values(cluster: ClusterTarget, token: str | None, out: Output) -> Values:

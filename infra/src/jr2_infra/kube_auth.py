@@ -23,7 +23,7 @@ import httpx2
 
 from jr2.errors import StepFailed
 
-from . import inherited, private, processes
+from . import headers, inherited, private, processes
 from .kube import read_file
 
 if TYPE_CHECKING:
@@ -136,9 +136,11 @@ def _credential(context: KubeContext) -> _Credential:
     pair = _static_pair(user)
     if user.get("tokenFile"):
         token = read_file(Path(str(user["tokenFile"]))).decode("utf-8", "replace").strip()
-        return _Credential(header=f"Bearer {token}", pair=pair)
+        what = f"context {context.name}: the token in {user['tokenFile']}"
+        return _Credential(header=headers.bearer(token, what), pair=pair)
     if user.get("token"):
-        return _Credential(header=f"Bearer {user['token']}", pair=pair)
+        what = f"context {context.name}: the token of the kubeconfig"
+        return _Credential(header=headers.bearer(str(user["token"]), what), pair=pair)
     if isinstance(user.get("exec"), dict):
         return _from_plugin(context, user["exec"])
     if user.get("username"):
@@ -203,13 +205,14 @@ def _from_plugin(context: KubeContext, plugin: Mapping[str, Any]) -> _Credential
 
 
 def _answer(context: KubeContext, command: str, text: str) -> _Credential:
+    what = f"context {context.name}: the token that {command} gave"
     try:
         status = json.loads(text)["status"]
-        token = status.get("token")
+        token = str(status.get("token") or "")
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         expires = status.get("expirationTimestamp")
         return _Credential(
-            header=f"Bearer {token}" if token else None,
+            header=headers.bearer(token, what) if token else None,
             pair=(certificate.encode(), key.encode()) if certificate and key else None,
             expires=datetime.fromisoformat(expires) if expires else None,
         )

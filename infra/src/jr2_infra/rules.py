@@ -18,6 +18,7 @@ from jr2.errors import Jr2Error, Refusal, StepFailed
 
 from . import versions
 
+_RESERVED: Final = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 LABEL_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 NOTHING_APPLIED: Final = "Nothing was applied."
 NAMESPACE_APPLIED: Final = "The namespace was applied; nothing else was."
@@ -87,11 +88,13 @@ def ownership(
         held: what holds it, when it is being deleted.
 
     Raises:
-        Refusal: it belongs to another Instance, or it is being deleted.
+        Refusal: it belongs to another Instance, is no place for one, or is being deleted.
     """
     if namespace is None:
+        check_not_reserved(place)
         return Ownership.ABSENT
     owner = check_owner(place, namespace)
+    check_not_reserved(place)
     if is_terminating(namespace):
         raise Refusal(terminating_text(place, namespace, held) + "\nNothing was applied.")
     return Ownership.UNLABELLED if owner is None else Ownership.OURS
@@ -110,6 +113,23 @@ def check_owner(place: Place, namespace: Mapping[str, Any]) -> str | None:
             f'("{owner}")\n  pick a different namespace (-n) or context (--context)'
         )
     return owner
+
+
+def check_not_reserved(place: Place) -> None:
+    """Refuse a namespace that is Kubernetes' own, or the operator's.
+
+    `jr2 down` deletes the namespace of an Instance with all that is in it, and a cluster does not
+    live without these.
+
+    Raises:
+        Refusal: it is one of them.
+    """
+    if place.namespace in _RESERVED or place.namespace == names.SYSTEM_NAMESPACE:
+        whose = "the operator's" if place.namespace == names.SYSTEM_NAMESPACE else "Kubernetes' own"
+        raise Refusal(
+            f'namespace "{place.namespace}" is {whose}, and an Instance has one of its own, which '
+            f"`jr2 down` deletes — pick a different namespace (-n). {NOTHING_APPLIED}"
+        )
 
 
 def is_terminating(namespace: Mapping[str, Any]) -> bool:

@@ -272,6 +272,10 @@ users: [{name: tests, user: {}}]
         wrong=_owned_by_another,
         arguments=("--context", "tests", "--yes", "-n", "other"),
     ),
+    "a namespace of Kubernetes": Case(
+        said='namespace "kube-public" is Kubernetes\' own',
+        arguments=("--context", "tests", "--yes", "-n", "kube-public"),
+    ),
     "a namespace on its way out": Case(
         said='namespace "going" on tests is being deleted',
         wrong=_going,

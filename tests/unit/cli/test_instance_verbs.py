@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -90,6 +91,35 @@ def test_a_token_of_the_environment_needs_no_secret(
         "warning: the key that proves the Orchestrator cannot be read from Secret jr2-instance — "
         "the token of JR2_TOKEN is sent unproved"
     ]
+
+
+@pytest.mark.parametrize("data", [b"CANARY\xff", b"CANARY\n", b""])
+def test_a_token_that_somebody_wrote_by_hand_is_not_shown(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], far: FarOrchestrator, data: bytes
+) -> None:
+    far.objects[SECRET]["data"]["JR2_INSTANCE_TOKEN"] = base64.b64encode(data).decode()
+
+    said = jr2("runs", cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr.splitlines()[1:] == [
+        "error: Secret jr2-instance in namespace my-instance holds a JR2_INSTANCE_TOKEN that is not "
+        "printable ASCII; the value itself is not shown — delete that key, and run `jr2 up`"
+    ]
+
+
+@pytest.mark.parametrize("verb", ["up", "down", "runs"])
+@pytest.mark.parametrize("name", ["", "te\nsts"])
+def test_a_context_without_a_name_is_not_taken_for_the_current_one(
+    jr2: Jr2, instance: Path, in_cluster: dict[str, str], verb: str, name: str
+) -> None:
+    said = jr2(verb, "--context", name, cwd=instance, env=in_cluster)
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr == (
+        f"error: {json.dumps(name)} cannot name a context — leave --context out to take the "
+        "current one\n"
+    )
 
 
 @pytest.mark.parametrize(

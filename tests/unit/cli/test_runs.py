@@ -161,6 +161,28 @@ def test_a_token_that_is_not_accepted_is_not_shown(
     ]
 
 
+@pytest.mark.parametrize("token", ["CANARY\nx", "CANARY\xe9", "CANARY "])
+def test_a_token_that_no_header_carries_is_not_sent_and_not_shown(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str], token: str
+) -> None:
+    said = jr2("runs", env={**at, names.ENV_TOKEN: token})
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr == (
+        "error: JR2_TOKEN holds a character a header cannot carry (outside printable ASCII) or "
+        "leading or trailing space — a pasted newline, most likely; the value itself is not shown\n"
+    )
+
+
+@pytest.mark.parametrize("address", ["http://me:CANARY@127.0.0.1:1", "http://me:CANARY@[::1"])
+def test_the_user_of_an_address_is_not_shown(jr2: Jr2, address: str) -> None:
+    said = jr2("runs", "--url", address, env={names.ENV_TOKEN: TOKEN})
+
+    assert said.code != 0
+    assert f"→ {address.replace('me:CANARY@', '')}\n" in said.stderr
+    assert "CANARY" not in said.stderr
+
+
 def test_a_refused_input_is_the_orchestrators_own_words(
     jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
 ) -> None:

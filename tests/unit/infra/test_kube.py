@@ -261,6 +261,34 @@ def test_an_exec_plugin_that_fails(tmp_path: Path, api: Api) -> None:
         client.get("/version")
 
 
+@pytest.mark.parametrize("token", ["CANARY\nx", "CANARY\xe9", " CANARY", "CANARY\0"])
+@pytest.mark.parametrize("source", ["token", "file", "exec"])
+def test_a_token_that_no_header_carries_is_refused_and_not_shown(
+    tmp_path: Path, api: Api, source: str, token: str
+) -> None:
+    body = f"import json; print(json.dumps({{'status': {{'token': {token!r}}}}}))\n"
+    # White space around the content of a file is no part of the token.
+    (tmp_path / "token").write_text(f"{token.strip()}\xe9\n", encoding="utf-8")
+    users: dict[str, tuple[dict[str, Any], str]] = {
+        "token": ({"token": token}, "the token of the kubeconfig"),
+        "file": ({"tokenFile": "token"}, f"the token in {tmp_path / 'token'}"),
+        "exec": ({"exec": plugin(tmp_path, body)}, f"the token that {sys.executable} gave"),
+    }
+    user, named = users[source]
+    path = write(tmp_path / "config", config(server=api.url, user=user))
+
+    with (
+        kube.load_context(None, environ(path)).http() as client,
+        pytest.raises(StepFailed) as raised,
+    ):
+        client.get("/version")
+
+    assert raised.value.printed.startswith(
+        f"error: context one: {named} holds a character a header cannot carry"
+    )
+    assert "CANARY" not in raised.value.printed
+
+
 def test_impersonation(tmp_path: Path, api: Api) -> None:
     user = {"token": "t", "as": "someone", "as-groups": ["a", "b"]}
     path = write(tmp_path / "config", config(server=api.url, user=user))

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import instance, output
-from ..target import Namespace
+from ..target import Context, Namespace
 
 
 def down(
@@ -20,7 +20,7 @@ def down(
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative="")] = False,
     force: Annotated[bool, Parameter(negative="")] = False,
     namespace: Namespace = None,
-    context: str | None = None,
+    context: Context = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Delete the namespace of the Instance, with its runs and their store.

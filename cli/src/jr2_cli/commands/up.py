@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .. import env_file, instance, interrupt, output
-from ..target import Namespace
+from ..target import Context, Namespace
 from ..tooling import look_for_tooling
 
 
@@ -21,7 +21,7 @@ def up(
     force: Annotated[bool, Parameter(negative="")] = False,
     skip_provider_preflight: Annotated[bool, Parameter(negative="")] = False,
     namespace: Namespace = None,
-    context: str | None = None,
+    context: Context = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> int:
     """Make the cluster of the kubectl context agree with the Instance folder.

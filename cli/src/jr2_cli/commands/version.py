@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from jr2 import errors, names
+from jr2 import errors, names, repo_identity
 
 from .. import handoff, instance_folder, output, versions
 from ..target import ClusterTarget, Link, Target
@@ -89,7 +89,9 @@ def _instance(root: Path) -> versions.Instance:
 def _deployed(instance: versions.Instance | None, target: Target) -> versions.Deployed | None:
     if target.url:
         link = Link(url=target.url.rstrip("/"), token=None)
-        return versions.Deployed(url=target.url, orchestrator=_asked(link, image=None))
+        return versions.Deployed(
+            url=repo_identity.shown(target.url), orchestrator=_asked(link, image=None)
+        )
     # Unlike the other verbs, this one refuses no Instance of another Kit version.
     namespace = target.namespace or (None if instance is None else instance.name)
     if namespace is None:

@@ -21,6 +21,7 @@ from typing import Any, Final
 from jr2 import names, signed
 from jr2.errors import StepFailed
 
+from .. import headers
 from ..closed_list import SECRET
 from .base import encoded, instance_labels, wanted
 
@@ -126,7 +127,7 @@ def _token(live: Mapping[str, Any] | None, key: str) -> str | None:
     text = _text(live, key)
     if text is None:
         return None
-    if not text.isascii() or not text.isprintable() or text != text.strip() or not text:
+    if not headers.can_carry(text):
         raise _unusable(live, key, "printable ASCII with no space at its start or end")
     return text
 

@@ -10,23 +10,19 @@ Source: seed 003 (Use a token over https), spec/converge.md §5.4 and §9.2, ADR
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from jr2 import names
 from jr2.config import GitCredential
-from jr2.errors import StepFailed
 from jr2.git_credentials import clone_secret, push_secret
 
+from .. import headers
 from ..closed_list import SECRET
 from ..components.base import encoded, instance_labels, wanted
 
 Use = Literal["clone", "push"]
-
-_LEGAL: Final = re.compile("[!-~]([ -~]*[!-~])?")
-"""What a header can carry: printable ASCII with no space at its start or end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +105,5 @@ def token_secret(instance: str, namespace: str, token: GitToken) -> dict[str, An
 
 
 def _check(path: str, variable: str, value: str) -> None:
-    if not _LEGAL.fullmatch(value):
-        raise StepFailed(
-            f"{path}: {variable} holds a character a header cannot carry (outside printable ASCII) "
-            "or leading or trailing space — a pasted newline, most likely; the value itself is not "
-            f"shown — correct {variable} in .env (ADR-0051)"
-        )
+    if not headers.can_carry(value):
+        raise headers.uncarried(f"{path}: {variable}", f" — correct {variable} in .env (ADR-0051)")

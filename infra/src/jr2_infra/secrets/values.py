@@ -15,18 +15,14 @@ from pydantic import SecretStr
 from jr2 import names
 from jr2.config import EnvVar
 
+from .. import headers
 from .entries import PROVIDER_FIELD, Entry
 from .rules import ADR
 
 
 def value_problem(text: str) -> str | None:
     """Return why a header cannot carry a text that is not empty, or `None`; never the text."""
-    if text.isascii() and text.isprintable() and text == text.strip():
-        return None
-    return (
-        "holds a character a header cannot carry (outside printable ASCII) or leading or trailing "
-        f"space — a pasted newline, most likely; the value itself is not shown {ADR}"
-    )
+    return None if headers.can_carry(text) else f"{headers.PROBLEM} {ADR}"
 
 
 def problems(entries: Sequence[Entry]) -> Iterator[str]:

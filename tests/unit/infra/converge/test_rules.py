@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -68,6 +69,26 @@ def test_the_first_contact_asks_once(
 ) -> None:
     assert rules.ownership(PLACE, found) is owned
     assert rules.first_contact(PLACE, owned) == question
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        *((name, "Kubernetes' own") for name in ("default", "kube-system", "kube-public")),
+        ("jr2-system", "the operator's"),
+    ],
+)
+@pytest.mark.parametrize("found", [None, namespace(), namespace(**{"jr2.dev/instance": "demo"})])
+def test_a_namespace_that_a_cluster_needs_is_no_place_for_an_instance(
+    name: str, whose: str, found: dict[str, Any] | None
+) -> None:
+    with pytest.raises(Refusal) as caught:
+        rules.ownership(replace(PLACE, namespace=name), found)
+
+    assert caught.value.printed == (
+        f'refusing: namespace "{name}" is {whose}, and an Instance has one of its own, which '
+        "`jr2 down` deletes — pick a different namespace (-n). Nothing was applied."
+    )
 
 
 def test_a_namespace_that_is_being_deleted_is_refused_with_what_holds_it() -> None:
