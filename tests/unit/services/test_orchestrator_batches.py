@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from jr2 import names
 from jr2.host_wire import GateEvent
 from jr2_runtime.orchestrator.engine import batches
+from jr2_runtime.orchestrator.store import runs as rows
 
 pytestmark = pytest.mark.anyio
 INSTANCE_TOKEN = "instance-token"
@@ -105,3 +107,51 @@ async def test_a_run_takes_its_events_in_their_order(bench: Any) -> None:
     events = [GateEvent(gate="review", name="go", payload={"n": number}) for number in range(40)]
     await asyncio.gather(*(bench.engine.post(run, event) for event in events))
     assert asked == list(range(40))
+
+
+async def test_runs_that_are_large_are_in_memory_a_few_at_a_time(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many large runs have events, a batch has few of them, and each event is taken."""
+    large = "x" * 200_000
+
+    def grows(request: dict[str, Any], body: bytes) -> Any:
+        if request["op"] not in ("start", "step"):
+            return None
+        gate: dict[str, Any] = {"gate": "review", "id": "g", "path": [], "accepts": []}
+        count = len(json.loads(body)["seen"]) + 1 if request["op"] == "step" else 0
+        view = {"status": "active", "value": "review", "context": count, "gates": [gate]}
+        snapshot = json.dumps({"state": "review", "seen": [1] * count, "text": large})
+        return {"kind": "stepped", "view": view, "commands": []}, snapshot.encode()
+
+    bench.worker.answer = grows
+    monkeypatch.setattr(batches, "MOST_BYTES", 500_000)
+    monkeypatch.setattr(batches, "BATCH_BYTES", 500_000)
+    runs = [await bench.start("gate") for _ in range(30)]
+    largest: list[int] = []
+    take = batches.Batches._take
+
+    async def taken(self: Any, assembly: str, batch: Any, left: Any) -> None:
+        largest.append(self._bytes)
+        await take(self, assembly, batch, left)
+        held = [box for box in batch if box.run is not None and box in left]
+        assert held == []
+
+    monkeypatch.setattr(batches.Batches, "_take", taken)
+    reads: list[int] = []
+    read_some = rows.read_some
+
+    def read(db: Any, ids: Any, most: int) -> Any:
+        found, is_all = read_some(db, ids, most)
+        reads.append(len(found))
+        return found, is_all
+
+    monkeypatch.setattr(rows, "read_some", read)
+    for known in runs:
+        bench.engine._batches._recent.forget(known)
+    answers = await asyncio.gather(*(post(bench, run, {"type": "go"}) for run in runs * 3))
+    assert {answer.status_code for answer in answers} == {200}
+    assert [(await bench.status(run))["context"] for run in runs] == [3] * 30
+    assert max(reads) == 3
+    assert max(largest) <= 500_000
+    assert bench.engine._batches._bytes == 0

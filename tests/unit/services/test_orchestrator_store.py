@@ -141,7 +141,7 @@ async def test_a_piece_that_fails_takes_back_its_own_changes_only(store: Store) 
         return_exceptions=True,
     )
     assert [type(each) for each in outcomes] == [type(None), Stale, type(None)]
-    assert [each.id for each in await store.read(runs.live)] == ["one", "two"]
+    assert await store.read(runs.live_ids) == ["one", "two"]
 
 
 async def test_a_disk_that_is_full_fails_the_write_and_keeps_what_was(store: Store) -> None:
@@ -150,7 +150,7 @@ async def test_a_disk_that_is_full_fails_the_write_and_keeps_what_was(store: Sto
     large = replace(run("large"), snapshot=b"x" * 2**20)
     with pytest.raises(StoreError, match="full"):
         await store.write(lambda db: runs.insert(db, large, Changes(), 1))
-    assert [each.id for each in await store.read(runs.live)] == ["small"]
+    assert await store.read(runs.live_ids) == ["small"]
     await store.write(lambda db: runs.settle(db, "small", "cancelled", None, 2))
     store.close()
     with pytest.raises(StoreError, match="closed"):
@@ -178,7 +178,7 @@ async def test_timers_are_due_most_overdue_first_and_only_where_they_can_be_take
 async def test_a_run_is_not_started_under_an_assembly_that_is_gone(store: Store) -> None:
     with pytest.raises(Stale):
         await store.write(lambda db: runs.insert(db, run("r", B), Changes(), 0))
-    assert await store.read(runs.live) == []
+    assert await store.read(runs.live_ids) == []
 
 
 async def test_settled_runs_go_after_seven_days_and_live_ones_never(store: Store) -> None:
@@ -281,7 +281,8 @@ async def test_steps_of_many_runs_are_one_piece_of_a_transaction(store: Store) -
 
     await store.write(lambda db: steps.record(db, made, answer, 3))
 
-    found = await store.read(lambda db: runs.read_all(db, [each.id for each in started]))
+    ids = [each.id for each in started]
+    found, _ = await store.read(lambda db: runs.read_some(db, ids, 2**20))
     assert found == {each.run.id: each.run for each in made}
     assert await store.read(lambda db: runs.due(db, 10, KIT, 9)) == ([], None)
     assert [each.key for each in await store.read(lambda db: runs.unfinished(db, A))] == ["k"]

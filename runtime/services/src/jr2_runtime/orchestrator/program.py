@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from jr2 import names
 
 from ..cluster import Cluster
@@ -190,7 +192,11 @@ async def take_up(store: Store, folders: Folders, registry: Registry, clock: Clo
     for each in held:
         if each.hash in missing or each.hash in released:
             continue
-        registry.take(each)
+        try:
+            registry.take(each)
+        except ValidationError:
+            # Its runs go on, for the worker says what it holds; a publish writes the row anew.
+            log.exception("the current Assembly cannot be read", extra={"assembly": each.hash[:12]})
         if each.kit_version == registry.kit_version:
             loadable.append(each.hash)
     return TakenUp(loadable=loadable, lost=lost)

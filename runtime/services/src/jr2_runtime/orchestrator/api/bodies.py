@@ -1,12 +1,15 @@
-"""Read a request's body: capped, and leniently as JSON.
+"""Read a request's body: capped, alone and with all others, in time, and leniently as JSON.
 
 Source: spec/runtime.md §1.4.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from fastapi import Request
@@ -16,25 +19,63 @@ from jr2 import names
 
 from .errors import ApiError
 
+MOST_BYTES: Final = 32 * 2**20
+"""Of all bodies that were sent and are not answered; a further one is told to come back."""
+ALWAYS: Final = 4 * 2**10
+"""Bytes of a body that is taken in any case, so that a run can always be cancelled."""
+DEADLINE: Final = 30.0
+"""Seconds in which a body must have come."""
 
-async def read_body(request: Request, largest: int = names.MAX_EVENT) -> bytes:
-    """Return the body.
 
-    Raises:
-        ApiError: 413, the body is too large; 400, the sender went away.
+class Bodies:
+    """The bodies of requests that are under way, within a number of bytes.
+
+    A body counts until its request is answered, for an event waits as its text. So however many
+    senders there are, what waits fits the memory.
+
+    Args:
+        most: bytes of all of them together.
+        deadline: seconds in which each must have come.
     """
-    length = content_length(request)
-    if length is not None and length > largest:
-        raise ApiError(413, f"the body is larger than {largest} bytes")
-    received = bytearray()
-    try:
-        async for chunk in request.stream():
-            received += chunk
-            if len(received) > largest:
-                raise ApiError(413, f"the body is larger than {largest} bytes")
-    except ClientDisconnect as gone:
-        raise ApiError(400, "the body was cut") from gone
-    return bytes(received)
+
+    def __init__(self, most: int = MOST_BYTES, *, deadline: float = DEADLINE) -> None:
+        self._most = most
+        self._deadline = deadline
+        self._held = 0
+
+    @contextlib.asynccontextmanager
+    async def of(self, request: Request, largest: int = names.MAX_EVENT) -> AsyncIterator[bytes]:
+        """Read the body of a request, and count it for the length of the block.
+
+        Raises:
+            ApiError: 413, the body is too large; 408, it did not come in time; 400, the sender went
+                away; 503, too much is under way.
+        """
+        length = content_length(request)
+        if length is not None and length > largest:
+            raise ApiError(413, f"the body is larger than {largest} bytes")
+        received = bytearray()
+        try:
+            try:
+                async with asyncio.timeout(self._deadline):
+                    async for chunk in request.stream():
+                        self._take(received, chunk)
+                        if len(received) > largest:
+                            raise ApiError(413, f"the body is larger than {largest} bytes")
+            except ClientDisconnect as gone:
+                raise ApiError(400, "the body was cut") from gone
+            except TimeoutError as late:
+                raise ApiError(408, f"the body did not come within {self._deadline:g} s") from late
+            yield bytes(received)
+        finally:
+            self._held -= len(received)
+
+    def _take(self, received: bytearray, chunk: bytes) -> None:
+        size = len(received) + len(chunk)
+        if size > ALWAYS and self._held + len(chunk) > self._most:
+            raise ApiError(503, "the requests under way are too large; send it again later")
+        self._held += len(chunk)
+        received += chunk
 
 
 def as_object(body: bytes) -> dict[str, Any]:

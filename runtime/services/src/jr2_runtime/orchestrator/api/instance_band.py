@@ -5,22 +5,23 @@ Source: spec/runtime.md §1.4; the shapes are those of `jr2.wire`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Request
 from pydantic import ValidationError
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from jr2 import host_wire, names
 from jr2.wire import Assemblies, HeldAssembly, Resolved, RunStarted, RunStatus, Taken
 
 from ..engine import shown, told
 from ..feeds import Topic
-from ..store import Answer, Run
+from ..store import Answer
 from ..store import assemblies as assembly_rows
 from ..store import runs as run_rows
+from . import listing
 from .auth import require
-from .bodies import as_object, read_body
+from .bodies import as_object
 from .described import FEED, described, header, json_body
 from .errors import ApiError, answer, shape
 from .once import answer_once, read_once
@@ -38,9 +39,6 @@ def instance_band(services: Services) -> APIRouter:
     """What the Instance token opens."""
     router = APIRouter(dependencies=[Depends(require("instance", services))])
 
-    def status(run: Run, *, is_stuck: bool, gates: bool = False) -> dict[str, Any]:
-        return shown.dump(shown.status(run, services.registry.hash, gates=gates, is_stuck=is_stuck))
-
     @router.post(
         START_PATH,
         response_model=RunStarted,
@@ -53,7 +51,9 @@ def instance_band(services: Services) -> APIRouter:
                 413: "the body, or the snapshot of its start, is too large",
                 500: "its start ended the process twice, or gave no answer that can be read; no "
                 "run was made",
-                503: "no Assembly is current, or the worker is away; nothing was started",
+                408: "the body did not come within 30 seconds",
+                503: "no Assembly is current, the worker is away, or too much is under way; "
+                "nothing was started",
             },
             code=201,
             writes=True,
@@ -62,11 +62,11 @@ def instance_band(services: Services) -> APIRouter:
     )
     async def start(name: str, request: Request) -> Response:
         """Start a run; answers when it is on the disk."""
-        body = await read_body(request)
-        once = read_once(request, body)
-        return await answer_once(
-            services.store, once, lambda: services.engine.start(name, as_object(body), once)
-        )
+        async with services.bodies.of(request) as body:
+            once = read_once(request, body)
+            return await answer_once(
+                services.store, once, lambda: services.engine.start(name, as_object(body), once)
+            )
 
     @router.get(
         "/runs",
@@ -75,10 +75,9 @@ def instance_band(services: Services) -> APIRouter:
     )
     async def runs() -> Response:
         """List the live runs."""
-        live, stuck = await services.store.read(
-            lambda db: (run_rows.live(db), set(run_rows.stuck(db)))
+        return StreamingResponse(
+            listing.statuses(services.store, services.registry.hash), media_type="application/json"
         )
-        return answer([status(run, is_stuck=run.id in stuck) for run in live])
 
     @router.get(
         "/runs/resolve",
@@ -120,7 +119,8 @@ def instance_band(services: Services) -> APIRouter:
         )
         if found is None:
             raise _unknown(run)
-        return answer(status(found, is_stuck=is_stuck, gates=True))
+        current = services.registry.hash
+        return answer(shown.dump(shown.status(found, current, gates=True, is_stuck=is_stuck)))
 
     @router.get(
         "/runs/{run}/events",
@@ -149,7 +149,12 @@ def instance_band(services: Services) -> APIRouter:
         **described(
             "instance",
             "it is cancelled, had settled already, or nobody knows it",
-            {400: "another event than `CANCEL`", 413: "the body is too large"},
+            {
+                400: "another event than `CANCEL`",
+                408: "the body did not come within 30 seconds",
+                413: "the body is too large",
+                503: "too much is under way; nothing was done",
+            },
             writes=True,
             body=json_body(
                 "The one event that a run takes.",
@@ -163,15 +168,15 @@ def instance_band(services: Services) -> APIRouter:
     )
     async def control(run: str, request: Request) -> Response:
         """Cancel a run; one that has settled, or that nobody knows, stays as it is."""
-        body = await read_body(request)
-        once = read_once(request, body)
+        async with services.bodies.of(request) as body:
+            once = read_once(request, body)
 
-        async def act() -> Answer:
-            if as_object(body).get("type") != "CANCEL":
-                raise ApiError(400, 'a run takes the event {"type": "CANCEL"} only')
-            return await services.engine.cancel(run, once)
+            async def act() -> Answer:
+                if as_object(body).get("type") != "CANCEL":
+                    raise ApiError(400, 'a run takes the event {"type": "CANCEL"} only')
+                return await services.engine.cancel(run, once)
 
-        return await answer_once(services.store, once, act)
+            return await answer_once(services.store, once, act)
 
     @router.post(
         GATE_PATH,
@@ -182,11 +187,12 @@ def instance_band(services: Services) -> APIRouter:
             {
                 400: "the Gate does not accept the event, or its payload does not fit",
                 404: "no such run or open Gate; or the run has settled",
+                408: "the body did not come within 30 seconds",
                 409: "the run waits for a publish that this Orchestrator can load, or it moved on "
                 "while the event was on its way",
                 412: f"`{names.HEADER_IF_GATE}` names another entry of the Gate",
                 413: "the body is too large",
-                503: "the worker is away, or too many events wait; the event was not taken",
+                503: "the worker is away, or too much is under way; the event was not taken",
             },
             writes=True,
             headers=[
@@ -212,14 +218,14 @@ def instance_band(services: Services) -> APIRouter:
         run: str, gate: Annotated[str, Path(min_length=1)], request: Request
     ) -> Response:
         """Answer a Gate; answers when the step that took the event is on the disk."""
-        body = await read_body(request)
-        once = read_once(request, body)
+        async with services.bodies.of(request) as body:
+            once = read_once(request, body)
 
-        async def act() -> Answer:
-            # Nothing here keeps the event: it waits as text, and its objects are many times that.
-            return await services.engine.post(run, _event(gate, request, body), once)
+            async def act() -> Answer:
+                # Nothing here keeps the event: it waits as text; its objects are many times that.
+                return await services.engine.post(run, _event(gate, request, body), once)
 
-        return await answer_once(services.store, once, act)
+            return await answer_once(services.store, once, act)
 
     @router.get(
         "/assemblies",

@@ -5,6 +5,7 @@ Source: spec/runtime.md §1.3 and §1.4; the shapes are those of `jr2.wire`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -13,10 +14,12 @@ from starlette.responses import Response
 from jr2 import host_wire, names, signed
 from jr2.wire import Health, Ready, RunObservation, WorkflowView
 
-from ..engine import Current, shown, told
+from ..engine import Current, told
 from ..feeds import Topic
 from ..metrics import stored
+from ..store import Run
 from ..store import runs as run_rows
+from . import listing
 from .described import FEED, described, header
 from .errors import ApiError, answer, shape
 from .services import Services
@@ -116,8 +119,8 @@ def open_band(services: Services) -> APIRouter:
     )
     async def observed(name: str) -> Response:
         """List the live runs of a Workflow, as anybody may see them."""
-        runs = await services.store.read(lambda db: run_rows.live(db, name))
-        return answer([shown.dump(shown.observation(run)) for run in runs])
+        found = await listing.observations(services.store, name)
+        return Response(found, media_type="application/json")
 
     @router.get(
         "/workflows/{name}/events",
@@ -137,8 +140,7 @@ def open_band(services: Services) -> APIRouter:
         """
 
         async def opening() -> Opening:
-            runs = await services.store.read(lambda db: run_rows.live(db, name))
-            return Opening(told.runs_frame(runs), {run.id: run.seq for run in runs})
+            return await services.store.read(lambda db: _opening(run_rows.observed(db, name)))
 
         return await watch(services, Topic("workflow", name), opening)
 
@@ -164,6 +166,10 @@ def open_band(services: Services) -> APIRouter:
         return await watch(services, Topic("observed", run), opening)
 
     return router
+
+
+def _opening(runs: Sequence[Run]) -> Opening:
+    return Opening(told.runs_frame(runs), {run.id: run.seq for run in runs})
 
 
 def _current(services: Services, workflow: str) -> tuple[Current, host_wire.LoadedWorkflow]:

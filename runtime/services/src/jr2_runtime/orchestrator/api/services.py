@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from jr2.wire import Maps
 
@@ -14,6 +14,7 @@ from ..feeds import Feeds
 from ..metrics import Metrics
 from ..store import Store
 from .auth import Values
+from .bodies import Bodies
 from .stream import COMMENT_AFTER
 
 
@@ -34,3 +35,5 @@ class Services:
     """Where the Service is; `None` outside of a cluster."""
     comment_after: float = COMMENT_AFTER
     """Seconds of silence after which a feed writes a comment."""
+    bodies: Bodies = field(default_factory=Bodies)
+    """What is under way of requests."""

@@ -33,7 +33,7 @@ from ..store import Answer, OtherRequest, Repeated, Run, Stale, Store, StoreErro
 from ..store import runs as rows
 from ..store import steps as stored
 from .mailbox import Item, Mailbox
-from .recent import Recent
+from .recent import Recent, size_of
 from .refused import EventRefused, not_open, refused, settled
 from .registry import Registry
 from .restore import misfit
@@ -43,12 +43,16 @@ TAKEN: Final = Answer(code=200, body='{"ok":true}')
 """What is answered to an event that was taken."""
 MOST_AT_ONCE: Final = 32
 """How many runs go in one batch."""
+BATCH_BYTES: Final = 8 * 2**20
+"""What the runs of one batch take at most before their steps, but for the last of them."""
 BATCHES: Final = 4
 """How many batches of an Assembly are under way at once."""
 QUIET: Final = 16
 """After so many events of which none met another one, the next is believed to meet none either."""
 _MOST_FOUND: Final = 256
 """How many runs are looked up at once."""
+MOST_BYTES: Final = 64 * 2**20
+"""Of runs that are in memory while their next event waits; a further one is read again."""
 
 log = logging.getLogger("jr2.engine")
 
@@ -113,6 +117,8 @@ class Batches:
         self._lines: dict[str, _Line] = {}
         self._single = 0
         """How many events in a row met no other one."""
+        self._bytes = 0
+        """What the runs that wait in a line take."""
 
     def waiting(self) -> list[Item]:
         """Return the events that wait, or are under way."""
@@ -252,6 +258,13 @@ class Batches:
         line = self._lines.get(assembly)
         if line is None:
             line = self._lines[assembly] = _Line(assembly=assembly)
+        if box.run is not None:
+            size = size_of(box.run)
+            if self._bytes + size > MOST_BYTES:
+                box.run = None
+            else:
+                self._bytes += size
+                box.bytes = size
         line.ready.append(box)
         if line.under_way < BATCHES and line.beginning * MOST_AT_ONCE < len(line.ready):
             line.under_way += 1
@@ -262,8 +275,7 @@ class Batches:
         """Take batch after batch until nothing is ready; this is the root of its coroutine."""
         line.beginning -= 1
         while line.ready:
-            number = min(len(line.ready), MOST_AT_ONCE)
-            batch = [line.ready.popleft() for _ in range(number)]
+            batch = self._next(line)
             left = set(batch)
             try:
                 await self._take(line.assembly, batch, left)
@@ -276,6 +288,18 @@ class Batches:
         if not line.under_way:
             del self._lines[line.assembly]
 
+    def _next(self, line: _Line) -> list[Mailbox]:
+        """Take the next batch from a line."""
+        batch: list[Mailbox] = []
+        size = 0
+        while line.ready and len(batch) < MOST_AT_ONCE and size < BATCH_BYTES:
+            box = line.ready.popleft()
+            batch.append(box)
+            size += box.bytes
+            self._bytes -= box.bytes
+            box.bytes = 0
+        return batch
+
     async def _take(self, assembly: str, batch: Sequence[Mailbox], left: set[Mailbox]) -> None:
         """Make one step of each run.
 
@@ -284,14 +308,18 @@ class Batches:
             batch: the runs.
             left: those of which nothing has become yet.
         """
-        await self._read(batch, left)
+        await self._read(assembly, batch, left)
         why = await self._why_not(assembly)
         for box in batch:
             item, run = box.head(), box.run
             if box in left and item is not None and run is not None:
-                error = why
-                if error is None and item.gate is not None:
-                    error = not_open(run, item.gate)
+                try:
+                    error = why or (item.gate is not None and not_open(run, item.gate)) or None
+                except Exception as damaged:
+                    # Of this row alone; the others of the batch are as they should be.
+                    left.discard(box)
+                    self._could_not(box, damaged)
+                    continue
                 if error is not None:
                     left.discard(box)
                     self._refuse(box, item, error)
@@ -317,14 +345,18 @@ class Batches:
         # What nobody wanted any more has no outcome, and its run is gone.
         left.clear()
 
-    async def _read(self, batch: Sequence[Mailbox], left: set[Mailbox]) -> None:
-        """Read the runs that are not in memory; those that are over go."""
+    async def _read(self, assembly: str, batch: Sequence[Mailbox], left: set[Mailbox]) -> None:
+        """Read the runs that are not in memory; those that are over go, and too large ones wait."""
         unread = [box for box in batch if box.run is None]
         if not unread:
             return
         ids = [box.id for box in unread]
-        found = await self._store.read(lambda db: rows.read_all(db, ids))
+        found, is_all = await self._store.read(lambda db: rows.read_some(db, ids, BATCH_BYTES))
         for box in unread:
+            if box.id not in found and not is_all and not box.is_gone:
+                left.discard(box)
+                self._lines[assembly].ready.append(box)
+                continue
             box.run = found.get(box.id)
             box.is_kept = box.is_remembered = False
             item = box.head()

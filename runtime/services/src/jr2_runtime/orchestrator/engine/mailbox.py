@@ -116,6 +116,8 @@ class Mailbox:
     is_gone: bool = False
     """The run was settled by something else than a step: what is under way is of no use."""
     pause: float = FIRST_PAUSE
+    bytes: int = 0
+    """What its run takes, while it waits in a line."""
 
     def head(self) -> Item | None:
         """Return the first event that somebody waits for."""

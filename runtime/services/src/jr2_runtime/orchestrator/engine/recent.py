@@ -32,7 +32,7 @@ class Recent:
         if run.status != "live":
             return
         self._runs[run.id] = run
-        self._bytes += _size(run)
+        self._bytes += size_of(run)
         while self._bytes > self._most:
             self.forget(next(iter(self._runs)))
 
@@ -46,8 +46,9 @@ class Recent:
         """The run is not as it was, or somebody works on it."""
         known = self._runs.pop(run, None)
         if known is not None:
-            self._bytes -= _size(known)
+            self._bytes -= size_of(known)
 
 
-def _size(run: Run) -> int:
+def size_of(run: Run) -> int:
+    """Return the bytes that a run takes in memory."""
     return len(run.snapshot) + len(run.view) + _EACH

@@ -51,7 +51,11 @@ class Registry:
         return None if self._current is None else self._current.hash
 
     def take(self, assembly: Assembly) -> None:
-        """Make an Assembly the current one, as the store says."""
+        """Make an Assembly the current one, as the store says.
+
+        Raises:
+            pydantic.ValidationError: what the store says of its Workflows cannot be read.
+        """
         if not assembly.current or assembly.kit_version != self.kit_version:
             return
         self._current = Current(

@@ -41,7 +41,7 @@ def status(
         "workflow": run.workflow,
         "instance_id": run.instance_id,
         "status": state(run),
-        "value": view["value"],
+        "value": view.get("value"),
         "context": view.get("context"),
         "children": view.get("children", []),
         "assembly": run.assembly,
@@ -67,7 +67,7 @@ def observation(run: Run) -> RunObservation:
         run_id=run.id,
         workflow=run.workflow,
         status=state(run),
-        value=view["value"],
+        value=view.get("value"),
         children=[_observed(child) for child in view.get("children", [])],
     )
 
@@ -85,6 +85,6 @@ def _observed(child: Any) -> ChildView:
     )
 
 
-def status_text(run: Run, current: str | None) -> str:
-    """Return a run's status as the JSON text of a feed's frame."""
-    return json.dumps(dump(status(run, current)), separators=(",", ":"))
+def status_text(run: Run, current: str | None, *, is_stuck: bool = False) -> str:
+    """Return a run's status as JSON text in ASCII, as it stands in a list or in a feed's frame."""
+    return json.dumps(dump(status(run, current, is_stuck=is_stuck)), separators=(",", ":"))

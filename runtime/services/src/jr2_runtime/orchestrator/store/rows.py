@@ -11,6 +11,9 @@ Live = Literal["live"]
 SETTLED: Final[tuple[Settled, ...]] = ("done", "error", "cancelled", "lost", "drifted")
 
 
+UNREADABLE: Final = "what is stored of this run cannot be read"
+
+
 class Stale(Exception):
     """The row is not what the writer believed: the run settled, or the event was consumed.
 
@@ -38,10 +41,12 @@ class Run:
     """How many Gates are open."""
 
     def shown(self) -> dict[str, Any]:
-        """Return the view as data."""
-        view = json.loads(self.view)
-        assert isinstance(view, dict)
-        return view
+        """Return the view as data; one that a damaged disk has changed says so, and hides no other."""
+        try:
+            view = json.loads(self.view)
+        except (ValueError, RecursionError):
+            view = None
+        return view if isinstance(view, dict) else {"value": None, "fault": UNREADABLE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

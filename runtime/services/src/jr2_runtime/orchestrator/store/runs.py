@@ -211,14 +211,30 @@ def read(db: sqlite3.Connection, run: str) -> Run | None:
     return None if row is None else _run(row)
 
 
-def read_all(db: sqlite3.Connection, runs: Sequence[str]) -> dict[str, Run]:
-    """Return those of some runs that are there, each with its snapshot, by id."""
+def read_some(
+    db: sqlite3.Connection, runs: Sequence[str], most: int
+) -> tuple[dict[str, Run], bool]:
+    """Return those of some runs that are there, each with its snapshot, by id; and whether all are.
+
+    Args:
+        db: the connection.
+        runs: their ids.
+        most: no further one is read when those that were have so many bytes.
+    """
     marks = ", ".join("?" * len(runs))
-    found = db.execute(
+    rows = db.execute(
         f"SELECT {_SHOWN}, snapshot FROM runs WHERE id IN ({marks})",  # noqa: S608 - marks
         tuple(runs),
     )
-    return {row[0]: _run(row) for row in found}
+    found: dict[str, Run] = {}
+    size = 0
+    for row in rows:
+        if size >= most:
+            rows.close()
+            return found, False
+        run = found[row[0]] = _run(row)
+        size += len(run.view) + len(run.snapshot)
+    return found, True
 
 
 def assembly_of(db: sqlite3.Connection, runs: Sequence[str]) -> dict[str, str]:
@@ -235,12 +251,23 @@ def read_shown(db: sqlite3.Connection, run: str) -> Run | None:
     return None if row is None else _run(row)
 
 
-def live(db: sqlite3.Connection, workflow: str | None = None) -> list[Run]:
-    """Return the live runs in the order of their start, without snapshots."""
-    where = "status = 'live'" if workflow is None else "status = 'live' AND workflow = ?"
+def live_ids(db: sqlite3.Connection) -> list[str]:
+    """Return the ids of the live runs in the order of their start."""
+    rows = db.execute("SELECT id FROM runs WHERE status = 'live' ORDER BY started_at, id")
+    return [row[0] for row in rows]
+
+
+def observed(db: sqlite3.Connection, workflow: str) -> list[Run]:
+    """Return the live runs of a Workflow in the order of their start, as anybody may see them.
+
+    Their views have a value and children alone: the contexts of many runs would not fit the memory.
+    """
     rows = db.execute(
-        f"SELECT {_SHOWN} FROM runs WHERE {where} ORDER BY started_at, id",  # noqa: S608
-        () if workflow is None else (workflow,),
+        "SELECT id, instance_id, workflow, assembly, shape, status, reason, seq, gates,"
+        " CASE WHEN json_valid(view) THEN json_object('value', json(ifnull(view -> '$.value',"
+        " 'null')), 'children', json(ifnull(view -> '$.children', '[]'))) ELSE view END"
+        " FROM runs WHERE status = 'live' AND workflow = ? ORDER BY started_at, id",
+        (workflow,),
     )
     return [_run(row) for row in rows]
 
@@ -352,7 +379,7 @@ def unfinished(db: sqlite3.Connection, assembly: str) -> list[Task]:
         Task(
             run=row[0],
             key=row[1],
-            machine=tuple(json.loads(row[2])),
+            machine=_path(row[2]),
             slot=row[3],
             input=row[4],
             workflow=row[5],
@@ -360,6 +387,15 @@ def unfinished(db: sqlite3.Connection, assembly: str) -> list[Task]:
         )
         for row in rows
     ]
+
+
+def _path(text: str) -> tuple[str, ...]:
+    """Return the path of a Machine; one that a damaged disk has changed leads to no Machine."""
+    try:
+        path = json.loads(text)
+    except ValueError:
+        path = None
+    return tuple(map(str, path)) if isinstance(path, list) else (text,)
 
 
 def due(
