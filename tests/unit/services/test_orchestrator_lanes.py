@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,7 +85,7 @@ async def test_room_given_to_one_who_has_gone_is_given_on() -> None:
 def test_recent_runs_are_bounded_and_settled_ones_are_not_kept() -> None:
     recent = Recent(most_bytes=5000)
     for number in range(4):
-        recent.put(replace(RUN, id=f"r-{number}"))
+        recent.put(RUN._replace(id=f"r-{number}"))
     assert [recent.take(f"r-{number}") is not None for number in range(4)] == [
         False,
         False,
@@ -94,7 +93,7 @@ def test_recent_runs_are_bounded_and_settled_ones_are_not_kept() -> None:
         True,
     ]
     assert recent.take("r-3") is None  # whoever took it has it
-    recent.put(replace(RUN, status="done"))
+    recent.put(RUN._replace(status="done"))
     assert recent.take("r-0") is None
 
 

@@ -6,7 +6,6 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -69,7 +68,7 @@ def timer(id_: str, key: str, due_at: int) -> Timer:
 
 
 def after(before: Run) -> Run:
-    return replace(before, seq=before.seq + 1, snapshot=b"2")
+    return before._replace(seq=before.seq + 1, snapshot=b"2")
 
 
 @pytest.fixture
@@ -147,7 +146,7 @@ async def test_a_piece_that_fails_takes_back_its_own_changes_only(store: Store) 
 async def test_a_disk_that_is_full_fails_the_write_and_keeps_what_was(store: Store) -> None:
     await store.write(lambda db: runs.insert(db, run("small"), Changes(), 1))
     await store.write(lambda db: db.execute("PRAGMA max_page_count = 20").fetchall())
-    large = replace(run("large"), snapshot=b"x" * 2**20)
+    large = run("large")._replace(snapshot=b"x" * 2**20)
     with pytest.raises(StoreError, match="full"):
         await store.write(lambda db: runs.insert(db, large, Changes(), 1))
     assert await store.read(runs.live_ids) == ["small"]
@@ -245,7 +244,7 @@ def test_a_commit_is_synced_to_the_disk(tmp_path: Path) -> None:
 async def test_each_workflow_and_shape_of_the_live_runs_is_found_once(store: Store) -> None:
     made = [("w", "1"), ("w", "1"), ("w", "2"), ("v", "2"), ("settled", "3")]
     for number, (workflow, shape) in enumerate(made):
-        row = replace(run(f"r{number}"), workflow=workflow, shape=shape)
+        row = run(f"r{number}")._replace(workflow=workflow, shape=shape)
         await store.write(lambda db, row=row: runs.insert(db, row, Changes(), 0))  # type: ignore[misc]
     await store.write(lambda db: runs.settle(db, "r4", "done", None, 1))
     assert await store.read(lambda db: runs.shapes(db, A)) == [("v", "2"), ("w", "1"), ("w", "2")]
@@ -256,7 +255,7 @@ def recorded(before: Run, **more: Any) -> steps.Recorded:
     changes = more.pop("changes", Changes())
     after_it = after(before)
     return steps.Recorded(
-        run=replace(after_it, gates=more.pop("gates", before.gates)),
+        run=after_it._replace(gates=more.pop("gates", before.gates)),
         changes=changes,
         plain=more.pop("plain", True),
         **more,
@@ -299,7 +298,7 @@ async def test_of_steps_that_do_not_go_together_none_is_recorded(store: Store, w
     more: dict[str, Any] = {}
     match wrong:
         case "moved on":
-            second = replace(second, seq=9)
+            second = second._replace(seq=9)
         case "settled":
             await store.write(lambda db: runs.settle(db, "r2", "cancelled", None, 2))
         case "key":
@@ -354,7 +353,7 @@ async def _instructions(store: Store, mark: int) -> int:
     ]
     for each in begun[4:]:
         step = recorded(each, timer="t", plain=False)
-        made.append(replace(step, run=replace(step.run, status="done")))
+        made.append(step._replace(run=step.run._replace(status="done")))
 
     def job(db: sqlite3.Connection) -> None:
         db.set_progress_handler(tick, 1)

@@ -76,7 +76,7 @@ class Splitter:
         """Whether a frame has begun and has not ended."""
         return bool(self._data)
 
-    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+    def feed(self, data: bytes | memoryview) -> list[tuple[bytes, bytes]]:
         """Return the frames that are complete now: for each its header as JSON text, and its body.
 
         Raises:

@@ -88,16 +88,18 @@ def main(assembly: Path, fd: int) -> NoReturn:
     channel = _Channel(connection)
     host = Host(assembly, channel)
     splitter = frames.Splitter()
+    # One buffer: a new one of this length for each piece would be three calls of the kernel.
+    buffer = memoryview(bytearray(_PIECE))
     while True:
         try:
-            data = connection.recv(_PIECE)
-            if not data and splitter.within:
+            read = connection.recv_into(buffer)
+            if not read and splitter.within:
                 raise frames.FrameError("the peer closed inside a frame")
-            received = splitter.feed(data)
+            received = splitter.feed(buffer[:read])
         except (frames.FrameError, OSError) as bad:
             print(f"the connection is of no more use: {bad}", file=sys.stderr)
             _end(1)
-        if not data:
+        if not read:
             _end(0)
         for header, body in received:
             host.handle(header, body)
@@ -358,6 +360,7 @@ class _Memory:
 
     def __init__(self) -> None:
         self._most: float | None = None
+        """In pages, as the kernel counts them."""
         self._facts = -1
 
     def start(self) -> None:
@@ -368,14 +371,14 @@ class _Memory:
         if self._facts < 0:
             self._facts = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
         now = self._used()
-        self._most = now + max(0, limit - now) * _SHARE
+        self._most = now + max(0, limit // resource.getpagesize() - now) * _SHARE
 
     def is_short(self) -> bool:
         """Whether more is in use than should be."""
         return self._most is not None and self._used() > self._most
 
     def _used(self) -> int:
-        return int(os.pread(self._facts, 256, 0).split()[5]) * resource.getpagesize()
+        return int(os.pread(self._facts, 256, 0).split(b" ", 6)[5])
 
 
 class _NoAnswer(Exception):

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -37,8 +36,7 @@ class Unfit(Exception):
     """The answer of a step cannot be stored; the text says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transition:
+class Transition(NamedTuple):
     """A run after one step, what else changed, and what its author emitted."""
 
     run: Run
@@ -232,6 +230,6 @@ def fault(run: Run, reason: str) -> Transition:
     """Return the run ended by an error, where it stood."""
     view = {**run.shown(), "status": "error", "fault": reason, "gates": []}
     return Transition(
-        run=replace(run, status="error", reason=None, seq=run.seq + 1, view=to_json(view), gates=0),
+        run=run._replace(status="error", reason=None, seq=run.seq + 1, view=to_json(view), gates=0),
         changes=NOTHING,
     )

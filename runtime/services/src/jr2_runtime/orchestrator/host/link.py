@@ -82,7 +82,7 @@ class Replies:
         return come
 
 
-class Link(asyncio.Protocol):
+class Link(asyncio.BufferedProtocol):
     """A connection whose process runs one Assembly; `serve` says why it ended.
 
     Replies are handed out in the turn of the loop in which they are read, for each further turn
@@ -92,6 +92,8 @@ class Link(asyncio.Protocol):
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
         self._splitter = frames.Splitter()
+        # A new buffer of this length for each piece would be three calls of the kernel.
+        self._buffer = memoryview(bytearray(_PIECE))
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._waiting: dict[int, asyncio.Future[Answer] | Replies] = {}
@@ -128,13 +130,17 @@ class Link(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        """Hand each reply to whoever asked for it."""
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return where the next piece goes."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand each reply that is complete now to whoever asked for it."""
         if self._lost is not None:
             return
         self._silent_since = self._loop.time()
         try:
-            for header, body in self._splitter.feed(data):
+            for header, body in self._splitter.feed(self._buffer[:nbytes]):
                 self._hand_out(_read_reply(header), body)
         except (frames.FrameError, ValidationError, RecursionError):
             self.end("the Assembly process sent something that is no reply", by_us=False)

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from . import answers, runs
 from .answers import Answer, Once
@@ -27,8 +26,7 @@ _MOST_ROWS: Final = 32
 """Of one statement. Its text says how many rows there are, and SQLite keeps the last texts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(NamedTuple):
     """One step as it is recorded, with the event that it consumed."""
 
     run: Run
