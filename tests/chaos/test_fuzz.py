@@ -63,6 +63,8 @@ def fuzzed(served_pod: Any) -> Any:
         "gate": "writing",
         "hash": assembly.hash,
         "run": served_pod.start_run("ledger"),
+        "iid": "ledger/reviewer",
+        "delivery": "1",
     }
     return served_pod
 

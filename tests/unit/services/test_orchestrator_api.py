@@ -31,6 +31,10 @@ BANDS = {
     "POST /runs/{run}/gates/{gate}/events": "instance",
     "GET /assemblies": "instance",
     "PUT /assemblies/{hash}": "publisher",
+    "GET /agents/{iid}/surface": "authenticated",
+    "POST /agents/{iid}/events": "authenticated",
+    "GET /agents/{iid}/deliveries/{delivery}": "authenticated",
+    "POST /sandboxes/{name}/fetch": "authenticated",
 }
 """The band of each route; a route that the app serves and this table does not name fails."""
 
@@ -63,10 +67,12 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
     """Each route of the table, asked by one principal."""
     header, principal = PRINCIPALS[who]
     run = await bench.start("gate")
-    bench.feeds.close_all()  # a feed that opens ends with its first frame
+    bench.feeds.close_all()  # a feed that opens ends with its first frame; the program stops
     for route, band in BANDS.items():
         method, path = route.split()
-        path = path.format(name="gate", run=run, gate="review", hash=HASH)
+        path = path.format(
+            name="gate", run=run, gate="review", hash=HASH, iid="r%2Fa", delivery="1"
+        )
         answer = await bench.client.request(
             method,
             path,
@@ -77,12 +83,39 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
             assert answer.status_code == 200, route
         elif principal is None:
             assert (answer.status_code, answer.json()) == (401, {"error": "unauthorized"}), route
+        elif band == "authenticated" and principal != "publisher":
+            # Nothing is registered; while the program stops, nobody is told that this is for good.
+            is_pod = principal == "sandbox"
+            gone = 503 if "agents" in path else 403 if is_pod else 404
+            assert (answer.status_code, list(answer.json())) == (gone, ["error"]), route
         elif principal != band:
             assert (answer.status_code, list(answer.json())) == (403, ["error"]), route
         else:
             # The Gate and the control route refuse an empty event, the publish one without a Lease.
             opened = 200 if method == "GET" else 201 if "{name}" in route else 400
             assert answer.status_code == opened, route
+
+
+async def test_a_pod_hears_of_a_conversation_that_is_over_and_of_its_own_sandbox_alone(
+    bench: Any,
+) -> None:
+    """No Turn runs, so none is registered: 404 comes before the question whose it is."""
+    pod = {"Authorization": f"Bearer {SANDBOX_TOKEN}"}
+    for path in ("run%2Factor%2Fagent", "run/actor/agent", "%00", "%ff"):
+        for method, rest in (("GET", "surface"), ("POST", "events"), ("GET", "deliveries/1")):
+            answer = await bench.client.request(method, f"/agents/{path}/{rest}", headers=pod)
+            assert answer.status_code == 404, answer.text
+            assert answer.json()["error"].endswith('" is registered')
+    encoded = await bench.client.get("/agents/run%2Factor%2Fagent/surface", headers=pod)
+    assert encoded.json()["error"] == 'no conversation "run/actor/agent" is registered'
+    for name, headers, code in (
+        (POD, pod, 404),
+        ("other", pod, 403),
+        ("other", INSTANCE_HEADER, 404),
+        (f"{POD}%00", pod, 403),
+    ):
+        answer = await bench.client.post(f"/sandboxes/{name}/fetch", headers=headers)
+        assert answer.status_code == code
 
 
 async def served(bench: Any) -> set[tuple[str, str]]:

@@ -147,6 +147,11 @@ class Feeds:
         return self._attached
 
     @property
+    def is_closed(self) -> bool:
+        """Whether the Orchestrator stops."""
+        return self._closed
+
+    @property
     def is_empty(self) -> bool:
         """Whether nobody watches anything."""
         return not self._feeds

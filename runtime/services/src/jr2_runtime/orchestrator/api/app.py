@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from jr2 import names
 
 from .auth import require
+from .authenticated_band import authenticated_band
 from .described import BANDS, ERRORS, INTRODUCTION
 from .direct import Direct
 from .errors import install
@@ -31,7 +32,7 @@ def build_app(services: Services) -> ASGIApp:
     """Return what answers requests; its OpenAPI document is at `/openapi.json`."""
     app = documented_app(services)
     direct = Direct(
-        app, [each for each in app.routes if _is_direct(each)], require("instance", services)
+        app, [each for each in app.routes if _is_direct(each)], require(("instance",), services)
     )
     return Observed(Guard(direct, known_hosts(services.namespace)), services.metrics)
 
@@ -57,7 +58,7 @@ def documented_app(services: Services) -> FastAPI:
         redirect_slashes=False,
     )
     install(app)
-    for band in (open_band, instance_band, publish_band):
+    for band in (open_band, instance_band, publish_band, authenticated_band):
         # The routes themselves: an included router is matched twice for each request.
         app.router.routes.extend(band(services).routes)
     plain = app.openapi

@@ -1,8 +1,8 @@
 """Who asks: nobody that we know, the Instance, whoever may publish, or the Custodian of a pod.
 
 The Orchestrator holds digests of the tokens, never a token; the token of a pod is a name that its
-signing key has signed. A band names the one principal that it opens to; another known one gets 403,
-an unknown one 401.
+signing key has signed. A band names the principals that it opens to; another known one gets 403, an
+unknown one 401.
 
 Source: spec/runtime.md §1.2 and §1.3.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -24,6 +24,7 @@ from jr2 import names, signed
 from .errors import ApiError
 
 Principal = Literal["instance", "publisher", "sandbox"]
+"""The Instance, whoever may publish, or the Custodian of a pod."""
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -70,11 +71,17 @@ def read_values(folder: Path) -> Values:
     )
 
 
-def principal(header: str | None, values: Values) -> Principal | None:
-    """Return who sent an `Authorization` header; the comparison takes the same time for all."""
+def _token(header: str | None) -> str | None:
+    """Return the bearer token of an `Authorization` header."""
     scheme, _, token = (header or "").strip().partition(" ")
     token = token.strip()
-    if scheme.lower() != "bearer" or not token:
+    return token if scheme.lower() == "bearer" and token else None
+
+
+def principal(header: str | None, values: Values) -> Principal | None:
+    """Return who sent an `Authorization` header; the comparison takes the same time for all."""
+    token = _token(header)
+    if token is None:
         return None
     given = hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
     is_instance = hmac.compare_digest(given, values.instance)
@@ -86,20 +93,26 @@ def principal(header: str | None, values: Values) -> Principal | None:
     return "sandbox" if signed.sandbox_of(values.signing_key, token) else None
 
 
+def sandbox_name(header: str | None, values: Values) -> str | None:
+    """Return the pod whose token an `Authorization` header has; `None` when it is no pod's."""
+    token = _token(header)
+    return None if token is None else signed.sandbox_of(values.signing_key, token)
+
+
 class _Holds(Protocol):
     @property
     def values(self) -> Values: ...
 
 
-def require(wanted: Principal, services: _Holds) -> Callable[[Request], Awaitable[None]]:
-    """Return the check of a band that opens to one principal."""
+def require(wanted: Sequence[Principal], services: _Holds) -> Callable[[Request], Awaitable[None]]:
+    """Return the check of a band that opens to some principals."""
 
     # A coroutine, for FastAPI would hand a plain function to a thread.
     async def check(request: Request) -> None:
         who = principal(request.headers.get("authorization"), services.values)
         if who is None:
             raise ApiError(401, "unauthorized")
-        if who != wanted:
+        if who not in wanted:
             raise ApiError(403, f"this token does not open {request.url.path}")
 
     return check

@@ -14,12 +14,13 @@ from typing import Any, Final, Literal
 from jr2 import names
 from jr2.wire import ErrorBody, PublishRefused, Wire
 
-Band = Literal["open", "instance", "publish"]
+Band = Literal["open", "instance", "publish", "authenticated"]
 
 ERRORS: Final[dict[Band, type[Wire]]] = {
     "open": ErrorBody,
     "instance": ErrorBody,
     "publish": PublishRefused,
+    "authenticated": ErrorBody,
 }
 """The error body of each band."""
 _ALWAYS: Final = {421: "the `Host` is none of the Orchestrator's names"}
@@ -143,5 +144,10 @@ BANDS: Final[dict[Band, str]] = {
     "publish": (
         f"One route. The token is `{names.KEY_PUBLISH_TOKEN}` of the Secret "
         f"`{names.INSTANCE_SECRET}`, which opens nothing else; the Instance token does not open it."
+    ),
+    "authenticated": (
+        "What the Custodian of a pod asks for. The token is the pod's own, which the Orchestrator has "
+        "signed, or the Instance token. This version runs no Turn and makes no Sandbox, so each "
+        "answer is 404."
     ),
 }

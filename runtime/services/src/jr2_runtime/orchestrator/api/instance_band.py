@@ -37,7 +37,7 @@ GATE_PATH: Final = "/runs/{run}/gates/{gate:path}/events"
 
 def instance_band(services: Services) -> APIRouter:
     """What the Instance token opens."""
-    router = APIRouter(dependencies=[Depends(require("instance", services))])
+    router = APIRouter(dependencies=[Depends(require(("instance",), services))])
 
     @router.post(
         START_PATH,

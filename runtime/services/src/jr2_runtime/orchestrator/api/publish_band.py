@@ -28,7 +28,7 @@ _HASH: Final = re.compile(r"[0-9a-f]{64}")
 
 def publish_band(services: Services) -> APIRouter:
     """What the publish token opens, and nothing else."""
-    router = APIRouter(dependencies=[Depends(require("publisher", services))])
+    router = APIRouter(dependencies=[Depends(require(("publisher",), services))])
 
     @router.put(
         "/assemblies/{hash}",
