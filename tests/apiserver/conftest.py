@@ -7,72 +7,53 @@ objects made by hand. What needs pods lies in `tests/cluster`.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import pytest
 
 from jr2_cli import tools
-from tests.apiserver.server import LIGHT_CONTROLLERS, ApiServer
+from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
+from tests.apiserver.warm import Warm, warm
 
 BIN = Path(sys.executable).parent
-
-
-class StartApiServer(Protocol):
-    """Starts an API server of the test's own; it ends with the test."""
-
-    def __call__(
-        self,
-        *,
-        context: str = "tests",
-        feature_gates: Mapping[str, bool] | None = None,
-        controllers: Sequence[str] = LIGHT_CONTROLLERS,
-        flags: Sequence[str] = (),
-    ) -> ApiServer: ...
+CHECKER = """#!/bin/sh
+grep -q "a type error" workflows/ping.py || exit 0
+echo 'workflows/ping.py:1:1: error[invalid-assignment] not a number'
+exit 1
+"""
+"""Stands for the Instance's own checker: another program of the Instance's, and not of ours."""
 
 
 @pytest.fixture(scope="session")
 def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """One API server for the tests that keep to namespaces of their own."""
-    server = ApiServer(tmp_path_factory.mktemp("apiserver"))
-    try:
-        server.start()
+    """One API server for the tests that keep to namespaces of their own.
+
+    What the Instances of a cluster share stands there as jr2 applied it last: a test may apply it
+    again, and changes or deletes it on a server of its own (`own_server`).
+    """
+    with ApiServer(tmp_path_factory.mktemp("apiserver")) as server:
         yield server
-    finally:
-        server.stop()
 
 
-@pytest.fixture
-def start_api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartApiServer]:
-    """Start API servers of the test's own, for cluster-wide objects and other gates."""
-    started: list[ApiServer] = []
+@pytest.fixture(scope="session")
+def api_server_without_pod_resources(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[ApiServer]:
+    """An API server that drops pod-level resources, as they are behind a gate that is off."""
+    folder = tmp_path_factory.mktemp("without")
+    with ApiServer(folder, feature_gates=WITHOUT_POD_RESOURCES) as server:
+        yield server
 
-    def start(
-        *,
-        context: str = "tests",
-        feature_gates: Mapping[str, bool] | None = None,
-        controllers: Sequence[str] = LIGHT_CONTROLLERS,
-        flags: Sequence[str] = (),
-    ) -> ApiServer:
-        server = ApiServer(
-            tmp_path_factory.mktemp("apiserver"),
-            context=context,
-            feature_gates=feature_gates,
-            controllers=controllers,
-            flags=flags,
-        )
-        started.append(server)
-        server.start()
-        return server
 
-    try:
-        yield start
-    finally:
-        for server in started:
-            server.stop()
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server of the module's own, for what changes the whole cluster."""
+    with ApiServer(tmp_path_factory.mktemp("own")) as server:
+        yield server
 
 
 class Instance:
@@ -81,11 +62,13 @@ class Instance:
     Args:
         folder: the folder.
         name: the Instance's name, which is its namespace too.
+        warm: its command, loaded.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, warm: Warm) -> None:
         self.folder = folder
         self.name = name
+        self._warm = warm
 
     def write(self, path: str, text: str) -> None:
         """Write a file of the folder."""
@@ -108,22 +91,15 @@ class Instance:
             kubeconfig: the kubeconfig; none leads to no cluster.
             environment: variables beside the few that it always has.
         """
-        keep = ("HOME", "LANG", "XDG_CACHE_HOME", "SSL_CERT_FILE", "UV_CACHE_DIR")
-        done = subprocess.run(
-            [str(BIN / "jr2"), *arguments],
-            cwd=self.folder,
-            env={
-                **{key: os.environ[key] for key in keep if key in os.environ},
-                "PATH": f"{BIN}:{os.environ['PATH']}",
-                "KUBECONFIG": str(kubeconfig or self.folder / "no-kubeconfig"),
-                **(environment or {}),
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=110,
-            check=False,
-        )
+        variables = {
+            **plain_environment(),
+            "KUBECONFIG": str(kubeconfig or self.folder / "no-kubeconfig"),
+            **(environment or {}),
+        }
+        if (self.folder / ".venv").exists():
+            done = self._warm.run(arguments, cwd=self.folder, environment=variables)
+        else:
+            done = typed(arguments, cwd=self.folder, environment=variables)
         assert done.returncode == code, f"jr2 {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -132,6 +108,7 @@ class Instance:
         server: ApiServer,
         *arguments: str,
         code: int = 1,
+        context: str | None = None,
         kubeconfig: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> str:
@@ -141,7 +118,7 @@ class Instance:
         expect the refusal or the error before it.
         """
         done = self.jr2(
-            "up", "--context", server.context, "--yes", *arguments,
+            "up", "--context", context or server.context, "--yes", *arguments,
             code=code,
             kubeconfig=kubeconfig or server.kubeconfig,
             environment=environment,
@@ -149,28 +126,81 @@ class Instance:
         return done.stderr
 
 
+def plain_environment() -> dict[str, str]:
+    """Return the few variables that a command always has."""
+    keep = ("HOME", "LANG", "XDG_CACHE_HOME", "SSL_CERT_FILE", "UV_CACHE_DIR")
+    return {
+        **{key: os.environ[key] for key in keep if key in os.environ},
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+    }
+
+
+def typed(
+    arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run `jr2` from its start to its end."""
+    return subprocess.run(
+        [str(BIN / "jr2"), *arguments],
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="session")
+def first_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An Instance folder made by `jr2 init` and `uv sync`, as a person makes it.
+
+    Its checker is a stand-in that takes no time; what checkers say is shown elsewhere.
+    """
+    folder = tmp_path_factory.mktemp("first") / "first"
+    folder.mkdir()
+    made = typed(["init", str(folder)], cwd=folder, environment=plain_environment())
+    assert made.returncode == 0, made.stderr
+    done = subprocess.run(
+        [str(BIN / "uv"), "sync", "--quiet"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    checker = folder / ".venv" / "bin" / "ty"
+    checker.write_text(CHECKER)
+    checker.chmod(0o755)
+    pyproject = folder / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text().replace('"mypy"\n', '"ty"\n'))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def warm_command(first_instance: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
+    """The Instances' own command, loaded once."""
+    with warm(first_instance / ".venv", tmp_path_factory.mktemp("warm")) as made:
+        yield made
+
+
 NewInstance = Callable[[str], Instance]
 
 
 @pytest.fixture(scope="session")
-def new_instance(tmp_path_factory: pytest.TempPathFactory) -> NewInstance:
-    """Make an Instance folder by `jr2 init` and `uv sync`, as a person does."""
+def new_instance(
+    first_instance: Path, warm_command: Warm, tmp_path_factory: pytest.TempPathFactory
+) -> NewInstance:
+    """Make an Instance folder of a name; all share one environment."""
 
     def make(name: str) -> Instance:
         tools.require("kubectl")
         folder = tmp_path_factory.mktemp(name) / name
-        folder.mkdir()
-        instance = Instance(folder, name)
-        instance.jr2("init", str(folder), "--name", name, code=0)
-        done = subprocess.run(
-            [str(BIN / "uv"), "sync", "--quiet"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=110,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return instance
+        shutil.copytree(first_instance, folder, ignore=shutil.ignore_patterns(".venv"))
+        (folder / ".venv").symlink_to(first_instance / ".venv")
+        config = folder / "jr2_config.py"
+        config.write_text(config.read_text().replace('name="first"', f'name="{name}"'))
+        return Instance(folder, name, warm_command)
 
     return make

@@ -22,7 +22,10 @@ import httpx2
 from tests.apiserver.server import ApiServer
 
 Answer = Callable[[str, str], Any]
-"""Takes method and path; returns a JSON body, or `None` to ask the server."""
+"""Takes method and path; returns a JSON body, `None` to ask the server, or `DROPPED`."""
+
+DROPPED = object()
+"""The answer that never comes: the connection ends, and the server hears nothing of it."""
 
 _HOP = frozenset({"connection", "content-length", "transfer-encoding", "host", "keep-alive"})
 
@@ -117,6 +120,9 @@ def _handler(made: Gateway, upstream: httpx2.Client) -> type[http.server.BaseHTT
             length = int(self.headers.get("content-length") or 0)
             sent = self.rfile.read(length)
             own = made.answer(self.command, parts.path)
+            if own is DROPPED:
+                self.close_connection = True
+                return
             if own is not None:
                 self._send(200, [("content-type", "application/json")], json.dumps(own).encode())
                 return

@@ -16,9 +16,9 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 
@@ -45,6 +45,18 @@ WITHOUT_POD_RESOURCES: Final = {
 _SECONDS: Final = 60.0
 _ATTEMPTS: Final = 4
 """PR_SET_PDEATHSIG of prctl(2)."""
+
+
+_Found = TypeVar("_Found")
+
+
+def wait_for(what: str, answer: Callable[[], _Found], seconds: float = 60) -> _Found:
+    """Ask until the answer is true, and return it; fail with `what` when the time is over."""
+    until = time.monotonic() + seconds
+    while not (found := answer()):
+        assert time.monotonic() < until, f"waited {seconds:g} s in vain: {what}"
+        time.sleep(0.05)
+    return found
 
 
 class ApiServer:
@@ -84,6 +96,17 @@ class ApiServer:
         """A kubeconfig of an administrator, with the one context `context`."""
         self.kubectl = tools.require("kubectl")
 
+    def __enter__(self) -> ApiServer:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def start(self) -> None:
         """Start the processes and wait until the server answers `ok`."""
         for attempt in range(_ATTEMPTS):
@@ -119,6 +142,13 @@ class ApiServer:
             "client-key": str(pair.key),
         }
         self._write_kubeconfig(path, credentials, server or self.server)
+        return path
+
+    def context_kubeconfig(self, context: str) -> Path:
+        """Write a kubeconfig of the administrator whose one context has another name."""
+        path = self.folder / f"{context}.kubeconfig"
+        path.write_text(self.kubeconfig.read_text().replace(f'"{self.context}"', f'"{context}"'))
+        path.chmod(0o600)
         return path
 
     def account_kubeconfig(self, namespace: str, account: str) -> Path:
@@ -165,18 +195,26 @@ class ApiServer:
                 )
             )
 
-    def run_kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+    def run_kubectl(self, *arguments: str) -> str:
         """Run kubectl as an administrator and return what it printed."""
-        done = subprocess.run(
+        done = self._kubectl(arguments)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def kubectl_refusal(self, *arguments: str) -> str | None:
+        """Run kubectl as an administrator and return why it did nothing; `None` when it did."""
+        done = self._kubectl(arguments)
+        return done.stderr if done.returncode else None
+
+    def _kubectl(self, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [str(self.kubectl), "--kubeconfig", str(self.kubeconfig), *arguments],
-            input=stdin,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-        return done.stdout
 
     def add_namespace(self, name: str, labels: Mapping[str, str] | None = None) -> None:
         """Make a Namespace, and wait for its account `default` when a controller makes one."""

@@ -6,9 +6,10 @@ that has no more to refuse ends where a Kit image has no way to the nodes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import time
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,8 @@ import pytest
 from jr2 import names
 from jr2_infra.api import Api, ApiError
 from jr2_infra.facts.cluster import keeps_pod_resources
-from tests.apiserver.conftest import BIN, Instance, NewInstance, StartApiServer
-from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
+from tests.apiserver.conftest import BIN, Instance, NewInstance
+from tests.apiserver.server import ApiServer, wait_for
 from tests.apiserver.version_proxy import VersionProxy
 
 WORKSPACE = '''\
@@ -138,12 +139,14 @@ class TestReach:
             "exist). Nothing was applied."
         )
 
-    def test_a_server_that_does_not_answer(
-        self, start_api_server: StartApiServer, instance: Instance
-    ) -> None:
-        server = start_api_server(controllers=())
-        server.stop()
-        last = instance.up(server).splitlines()[-1]
+    def test_a_server_that_does_not_answer(self, api_server: ApiServer, instance: Instance) -> None:
+        with socket.socket() as nobody:
+            # The port is taken, and nothing listens on it.
+            nobody.bind(("127.0.0.1", 0))
+            gone = api_server.user_kubeconfig(
+                "late", server=f"https://127.0.0.1:{nobody.getsockname()[1]}"
+            )
+            last = instance.up(api_server, kubeconfig=gone).splitlines()[-1]
         assert last.startswith("refusing: cannot reach the API server of tests (")
         assert last.endswith("). Nothing was applied.")
 
@@ -188,9 +191,9 @@ class TestNamespace:
 
 class TestPodResources:
     def test_a_cluster_that_drops_them_is_refused_after_the_namespace(
-        self, start_api_server: StartApiServer, instance: Instance
+        self, api_server_without_pod_resources: ApiServer, instance: Instance
     ) -> None:
-        server = start_api_server(feature_gates=WITHOUT_POD_RESOURCES)
+        server = api_server_without_pod_resources
         version = server.get("/version")["gitVersion"].removeprefix("v")
         said = instance.up(server)
         assert said.splitlines()[-1] == (
@@ -205,13 +208,12 @@ class TestPodResources:
         assert server.get("/api/v1/namespaces/jr2-system") is None
 
     def test_what_cannot_be_confirmed_is_a_warning(
-        self, start_api_server: StartApiServer, instance: Instance
+        self, server: ApiServer, instance: Instance
     ) -> None:
-        server = start_api_server()
         server.add_node("n1")
         server.add_namespace("watched")
-        no_bare_pods(server)
-        said = instance.up(server).splitlines()
+        with no_bare_pods(server):
+            said = instance.up(server).splitlines()
         assert said[-1] == NO_REGISTRY
         (warning,) = [line for line in said if line.startswith("warning: ")]
         assert warning.startswith(
@@ -324,12 +326,15 @@ class TestBuilds:
 
     @pytest.mark.parametrize("targets", ["linux/amd64*, linux/386", "linux/amd64, linux/arm64"])
     def test_a_foreign_platform_needs_an_emulator(
-        self, start_api_server: StartApiServer, builds: Instance, tmp_path: Path, targets: str
+        self, server: ApiServer, builds: Instance, tmp_path: Path, targets: str
     ) -> None:
-        server = start_api_server(context="kind-tests")
         server.add_node("a", architecture="arm64")
-        path = stand_ins(tmp_path, targets)
-        said = builds.up(server, environment={"PATH": path})
+        said = builds.up(
+            server,
+            context="kind-tests",
+            kubeconfig=server.context_kubeconfig("kind-tests"),
+            environment={"PATH": stand_ins(tmp_path, targets)},
+        )
         refused = (
             "error: this host cannot build for linux/arm64: a foreign architecture's RUN steps "
             "need qemu binfmt emulation, and none is registered (this builder targets "
@@ -349,11 +354,14 @@ def stand_ins(folder: Path, targets: str) -> str:
     return f"{folder}:{BIN}:{os.environ['PATH']}"
 
 
-def no_bare_pods(server: ApiServer) -> None:
-    """Refuse every pod that a person makes, and wait until the API server does."""
+@contextlib.contextmanager
+def no_bare_pods(server: ApiServer) -> Iterator[None]:
+    """Refuse every pod that a person makes, from when the API server does so to the end."""
     api = "admissionregistration.k8s.io"
+    policies = f"/apis/{api}/v1/validatingadmissionpolicies"
+    bindings = f"/apis/{api}/v1/validatingadmissionpolicybindings"
     server.post(
-        f"/apis/{api}/v1/validatingadmissionpolicies",
+        policies,
         {
             "apiVersion": f"{api}/v1",
             "kind": "ValidatingAdmissionPolicy",
@@ -376,7 +384,7 @@ def no_bare_pods(server: ApiServer) -> None:
         },
     )
     server.post(
-        f"/apis/{api}/v1/validatingadmissionpolicybindings",
+        bindings,
         {
             "apiVersion": f"{api}/v1",
             "kind": "ValidatingAdmissionPolicyBinding",
@@ -384,12 +392,17 @@ def no_bare_pods(server: ApiServer) -> None:
             "spec": {"policyName": "no-bare-pods", "validationActions": ["Deny"]},
         },
     )
-    deadline = time.monotonic() + 60
+    wait_for("the policy holds", lambda: not takes_pods(server))
+    yield
+    server.remove(f"{bindings}/no-bare-pods")
+    server.remove(f"{policies}/no-bare-pods")
+    wait_for("the policy is gone", lambda: takes_pods(server))
+
+
+def takes_pods(server: ApiServer) -> bool:
     with server.kube_context().http() as http:
-        while True:
-            try:
-                keeps_pod_resources(Api(http), "watched")
-            except ApiError:
-                return
-            assert time.monotonic() < deadline, "the policy never held"
-            time.sleep(0.1)
+        try:
+            keeps_pod_resources(Api(http), "watched")
+        except ApiError:
+            return False
+    return True

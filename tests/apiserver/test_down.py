@@ -12,13 +12,10 @@ from typing import Any
 import pytest
 
 from jr2 import names
-from jr2_infra.api import Api
-from jr2_infra.closed_list import CLUSTER_OBJECTS, SANDBOX, SYSTEM_OBJECTS, kind_of
-from jr2_infra.resources import KubernetesResource
-from jr2_infra.rules import Place
-from tests.apiserver.conftest import Instance, NewInstance, StartApiServer
+from jr2_infra.closed_list import CLUSTER_OBJECTS, SANDBOX, SYSTEM_OBJECTS
+from tests.apiserver.conftest import Instance, NewInstance
+from tests.apiserver.derived.conftest import apply_all, wanted_objects, world_of
 from tests.apiserver.server import ApiServer
-from tests.unit.infra.converge.conftest import World
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -32,23 +29,19 @@ def instance(new_instance: NewInstance) -> Instance:
 
 
 @pytest.fixture
-def server(start_api_server: StartApiServer) -> ApiServer:
-    """A cluster with one Instance on it."""
-    made = start_api_server()
-    deploy(made, NAME)
-    return made
+def server(own_server: ApiServer) -> ApiServer:
+    """A cluster with one Instance on it, whatever the test before left."""
+    for space in own_server.get("/api/v1/namespaces")["items"]:
+        if names.LABEL_INSTANCE in (space["metadata"].get("labels") or {}):
+            path = f"/api/v1/namespaces/{space['metadata']['name']}"
+            own_server.patch(path, {"metadata": {"labels": {names.LABEL_INSTANCE: None}}})
+    deploy(own_server, NAME)
+    return own_server
 
 
 def deploy(server: ApiServer, name: str) -> None:
     """Apply every object that a converge of an Instance declares."""
-    world = World()
-    world.place = Place(instance=name, context=server.context, namespace=name)
-    world.wants = world.wanting()
-    with server.kube_context().http() as http:
-        api = Api(http)
-        for resource in world.plan().program.resources:
-            if isinstance(resource, KubernetesResource):
-                api.apply(kind_of(str(resource.object["kind"])), resource.object)
+    apply_all(server, wanted_objects(world_of(server, name)))
 
 
 def shared(server: ApiServer) -> dict[str, str]:

@@ -10,8 +10,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,39 +22,26 @@ import yaml
 from jr2 import names
 from jr2_infra import crds
 from jr2_infra.components import repo_cache
-from tests.apiserver.conftest import StartApiServer
-from tests.apiserver.server import ApiServer
+from tests.apiserver.derived.conftest import apply_all
+from tests.apiserver.server import ApiServer, wait_for
 
 SPACE = "cached"
 REPOS = f"/apis/{names.API_GROUP}/{names.API_VERSION}/namespaces/{SPACE}/repos"
 
 
-def wait_for(what: str, answer: Callable[[], Any], seconds: float = 30) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := answer()):
-        assert time.monotonic() < deadline, f"waited in vain: {what}"
-        time.sleep(0.05)
-    return found
-
-
 @pytest.fixture
-def server(start_api_server: StartApiServer) -> ApiServer:
-    found = start_api_server()
-    for definition in crds.load():
-        found.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-    found.add_namespace(SPACE)
-    for one in repo_cache.rights("demo", SPACE):
-        root = "/api/v1" if one["apiVersion"] == "v1" else f"/apis/{one['apiVersion']}"
-        found.post(f"{root}/namespaces/{SPACE}/{one['kind'].lower()}s", one)
+def server(api_server: ApiServer) -> ApiServer:
+    api_server.add_namespace(SPACE)
+    apply_all(api_server, [*crds.load(), *repo_cache.rights("demo", SPACE)])
 
     def served() -> bool:
         try:
-            return found.get(REPOS) is not None
+            return api_server.get(REPOS) is not None
         except httpx2.HTTPError:
             return False
 
     wait_for("the API serves Repos", served)
-    return found
+    return api_server
 
 
 def repo(server: ApiServer, name: str) -> dict[str, Any]:

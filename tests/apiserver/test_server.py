@@ -6,8 +6,7 @@ import subprocess
 
 from jr2_infra.api import Api
 from jr2_infra.facts import cluster
-from tests.apiserver.conftest import StartApiServer
-from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
+from tests.apiserver.server import ApiServer
 
 
 def test_what_it_makes_is_there_for_the_converge_and_for_kubectl(api_server: ApiServer) -> None:
@@ -41,14 +40,14 @@ def test_a_node_is_as_its_kubelet_would_report_it(api_server: ApiServer) -> None
 
 
 def test_rights_hold_for_users_and_for_service_accounts(api_server: ApiServer) -> None:
-    api_server.add_namespace("rights")
+    api_server.add_namespace("readers")
     for kubeconfig in (
         api_server.user_kubeconfig("somebody", "readers"),
-        api_server.account_kubeconfig("rights", "default"),
+        api_server.account_kubeconfig("readers", "default"),
     ):
         done = subprocess.run(
             [str(api_server.kubectl), "--kubeconfig", str(kubeconfig), "get", "secrets",
-             "-n", "rights"],
+             "-n", "readers"],
             capture_output=True,
             text=True,
             check=False,
@@ -58,9 +57,9 @@ def test_rights_hold_for_users_and_for_service_accounts(api_server: ApiServer) -
 
 
 def test_servers_stand_side_by_side_with_data_and_gates_of_their_own(
-    api_server: ApiServer, start_api_server: StartApiServer
+    api_server: ApiServer, api_server_without_pod_resources: ApiServer
 ) -> None:
-    other = start_api_server(context="other", feature_gates=WITHOUT_POD_RESOURCES, controllers=())
+    other = api_server_without_pod_resources
     other.add_namespace("only-here")
     assert api_server.get("/api/v1/namespaces/only-here") is None
     api_server.add_namespace("probed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from jr2 import names
@@ -42,23 +41,28 @@ def apply_all(server: ApiServer, objects: list[dict[str, Any]]) -> None:
             api.apply(closed_list.kind_of(obj["kind"]), obj)
 
 
-def versions(server: ApiServer, namespace: str) -> dict[str, str]:
-    """Return the resourceVersion of every object that a converge could touch, by its path."""
+def versions(server: ApiServer, *namespaces: str) -> dict[str, str]:
+    """Return the resourceVersion of every object that a converge could touch, by its path.
+
+    Args:
+        server: the server.
+        namespaces: the namespaces that are looked at, beside the system's own.
+    """
+    spaces = {None, names.SYSTEM_NAMESPACE, *namespaces}
+    kinds = {
+        *closed_list.instance_kinds(),
+        *closed_list.system_kinds(),
+        *(kind for kind, _ in closed_list.CLUSTER_OBJECTS),
+        LEASE,
+    }
     found: dict[str, str] = {}
     with server.kube_context().http() as http:
         api = Api(http)
-        for kind, space in _places(namespace):
-            for obj in api.objects(kind, space):
-                metadata = obj["metadata"]
-                path = kind.path(metadata.get("namespace"), metadata["name"])
-                found[path] = metadata["resourceVersion"]
-    return found
-
-
-def _places(namespace: str) -> Iterator[tuple[Kind, str | None]]:
-    for space in (namespace, names.SYSTEM_NAMESPACE):
-        kinds = {*closed_list.instance_kinds(), *closed_list.system_kinds(), LEASE}
         for kind in sorted(kinds, key=lambda kind: kind.kind):
-            yield kind, space
-    for kind in dict.fromkeys(kind for kind, _ in closed_list.CLUSTER_OBJECTS):
-        yield kind, None
+            # Those of every namespace in one answer.
+            for obj in api.objects(kind):
+                metadata = obj["metadata"]
+                space = metadata.get("namespace")
+                if space in spaces:
+                    found[kind.path(space, metadata["name"])] = metadata["resourceVersion"]
+    return found

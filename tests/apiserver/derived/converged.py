@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 import httpx2
 
 from jr2_cli import tools
-from jr2_infra import made
+from jr2_infra import closed_list, made
 from jr2_infra.api import Api
-from jr2_infra.derived import Difference, LiveObject, LiveObjects, differences
+from jr2_infra.derived import Difference, LiveObject, LiveObjects, differences, key_of
 from jr2_infra.engine import run_file
 from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.facts.cluster import read_cluster
 from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan, make_plan
-from jr2_infra.resources import DynamicResource, Program
+from jr2_infra.resources import DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
 from tests.apiserver.derived.conftest import world_of
 from tests.apiserver.engine.conftest import Reporter
@@ -114,6 +114,21 @@ class Converged:
         done = self._engine(look, {}, None, preview=True)
         return {step.resource: step.operation for step in done.changed}
 
+    def apply(self, look: Look) -> None:
+        """Bring the cluster to the program as the providers do, without the engine.
+
+        For a test that shows the plan, or the engine on what stands already.
+        """
+        written = self._begin(look)
+        for resource in look.program.resources:
+            if isinstance(resource, KubernetesResource):
+                obj = resource.object
+                self.api.apply(closed_list.kind_of(obj["kind"]), obj)
+        for gone in look.surplus:
+            key = key_of(gone)
+            self.server.remove(closed_list.kind_of(key.kind).path(key.namespace, key.name))
+        self._settle(look, written)
+
     def heal(self, look: Look, *, settles: bool = True) -> EngineResult:
         """Let the engine bring the cluster to the program, under the Leases.
 
@@ -121,18 +136,25 @@ class Converged:
             look: what is done.
             settles: write down what was made, in the end; a killed run does not.
         """
-        reporter, making = Reporter(), look.plan.making
+        reporter = Reporter()
         with held_leases(self.http, reporter) as leases:
             leases.hold(self.name)
             leases.hold_shared()
             settings = {run_file.LEASES: run_file.leases_text(leases.nonces())}
-            written = made.keep(self.api, self.name, making.record, over=making.found)
+            written = self._begin(look)
             done = self._engine(look, settings, leases.record_engine, preview=False)
             if settles:
-                live = read_cluster(self.api, self.name).live
-                record = made.settled(making.record, live, self.name)
-                made.keep(self.api, self.name, record, over=written)
+                self._settle(look, written)
             return done
+
+    def _begin(self, look: Look) -> str:
+        making = look.plan.making
+        return made.keep(self.api, self.name, making.record, over=making.found)
+
+    def _settle(self, look: Look, written: str) -> None:
+        live = read_cluster(self.api, self.name).live
+        record = made.settled(look.plan.making.record, live, self.name)
+        made.keep(self.api, self.name, record, over=written)
 
     def _engine(
         self,

@@ -89,6 +89,9 @@ def _other_words(value: str) -> Iterator[str]:
         ("ReadWriteOnce", "ReadOnlyMany"),
         ("Fail", "Ignore"),
         ("string", "integer"),
+        ("boolean", "string"),
+        ("object", "array"),
+        ("map", "atomic"),
         ("metadata.name", "metadata.uid"),
         ("metadata.namespace", "metadata.name"),
         ("date", "string"),
@@ -96,10 +99,16 @@ def _other_words(value: str) -> Iterator[str]:
     )
     yield from (two for one, two in enums if one == value)
     yield from (one for one, two in enums if two == value)
+    if value in _NO_FREE_WORD:
+        return
     yield "77Mi" if value.endswith(("Mi", "Gi")) else f"{value}x"
     yield "77m"
     yield "other"
     yield "eA=="
+
+
+_NO_FREE_WORD = frozenset({"string", "integer", "boolean", "object", "array", "map", "atomic"})
+"""Types of schemas: the API knows no others."""
 
 
 HANDLER = {"exec": {"command": ["evil"]}}

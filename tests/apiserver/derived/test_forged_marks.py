@@ -28,7 +28,7 @@ from jr2_infra.parts import PartsWanted
 from jr2_infra.rules import Place
 from tests.apiserver.derived.converged import Converged
 from tests.apiserver.engine.conftest import Reporter
-from tests.apiserver.server import LIGHT_CONTROLLERS, ApiServer
+from tests.apiserver.server import ApiServer
 
 OTHERS = "elsewhere"
 POD = {
@@ -110,18 +110,9 @@ def templates_of(converged: Converged) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    server = ApiServer(
-        tmp_path_factory.mktemp("marked"),
-        # With it a claim of a namespace that goes is let go.
-        controllers=(*LIGHT_CONTROLLERS, "persistentvolumeclaim-protection-controller"),
-    )
-    try:
-        server.start()
-        server.add_namespace(OTHERS)
-        yield server
-    finally:
-        server.stop()
+def server(own_server: ApiServer) -> ApiServer:
+    own_server.add_namespace(OTHERS)
+    return own_server
 
 
 _numbers = itertools.count(1)
@@ -132,7 +123,7 @@ def converged(server: ApiServer) -> Iterator[Converged]:
     """An Instance of the test's own, and what others made beside it."""
     with Converged(server, f"marked-{next(_numbers)}") as made:
         server.add_namespace(made.name, {names.LABEL_INSTANCE: made.name})
-        made.heal(made.look())
+        made.apply(made.look())
         for kind, obj in foreign(made.name):
             made.api.apply(kind, obj)
         yield made

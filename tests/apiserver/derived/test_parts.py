@@ -8,15 +8,14 @@ from jr2_infra.api import Api
 from jr2_infra.facts.cluster import read_cluster
 from jr2_infra.made import keep, settled
 from jr2_infra.parts import PartsWanted
-from tests.apiserver.conftest import StartApiServer
 from tests.apiserver.derived.conftest import apply_all, wanted_objects, world_of
+from tests.apiserver.server import ApiServer
 
 NAME = "with-parts"
 
 
-def test_what_was_applied_is_proved_and_nothing_is_more(start_api_server: StartApiServer) -> None:
-    server = start_api_server()
-    world = world_of(server, NAME)
+def test_what_was_applied_is_proved_and_nothing_is_more(api_server: ApiServer) -> None:
+    world = world_of(api_server, NAME)
     world.refs = replace(world.refs, harness="jr2.local/jr2-harness:0123456789ab")
     world.wants = replace(
         world.wants,
@@ -24,8 +23,8 @@ def test_what_was_applied_is_proved_and_nothing_is_more(start_api_server: StartA
         parts=PartsWanted(repo_cache=True, instance_harness=True, instance_effector=True),
     )
     making = world.plan().making
-    apply_all(server, wanted_objects(world))
-    with server.kube_context().http() as http:
+    apply_all(api_server, wanted_objects(world))
+    with api_server.kube_context().http() as http:
         api = Api(http)
         keep(api, NAME, settled(making.record, read_cluster(api, NAME).live, NAME), over=None)
         world.live = dict(read_cluster(api, NAME).live)

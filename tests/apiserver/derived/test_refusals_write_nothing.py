@@ -22,17 +22,11 @@ from jr2 import names
 from tests.apiserver.conftest import Instance, NewInstance
 from tests.apiserver.derived.conftest import apply_all, versions, wanted_objects, world_of
 from tests.apiserver.gateway import Gateway, gateway
-from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
+from tests.apiserver.server import ApiServer
 from tests.unit.infra.test_machine_refusals import CASES as OPEN_PARTS
 from tests.unit.infra.test_machine_refusals import CONFIG, NO_LINE, PARTS, workflow
 
 NAME = "kept"
-CHECKER = """#!/bin/sh
-grep -q "a type error" workflows/ping.py || exit 0
-echo 'workflows/ping.py:1:1: error[invalid-assignment] not a number'
-exit 1
-"""
-"""Stands for the Instance's own checker: another program of the Instance's, and not of ours."""
 
 
 class Site:
@@ -308,24 +302,15 @@ users: [{name: tests, user: {}}]
 
 
 @pytest.fixture(scope="module")
-def site(new_instance: NewInstance, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """An Instance whose objects stand on an API server of their own."""
-    server = ApiServer(tmp_path_factory.mktemp("refusals"))
-    instance = new_instance(NAME)
-    checker = instance.folder / ".venv" / "bin" / "ty"
-    checker.write_text(CHECKER)
-    checker.chmod(0o755)
-    pyproject = instance.folder / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text().replace('"mypy"\n', '"ty"\n'))
-    try:
-        server.start()
-        apply_all(server, wanted_objects(world_of(server, NAME)))
-        server.add_namespace("other")
-        server.add_namespace("plain")
-        with gateway(server, tmp_path_factory.mktemp("gateway")) as between:
-            yield Site(instance, server, between)
-    finally:
-        server.stop()
+def site(
+    new_instance: NewInstance, api_server: ApiServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    """An Instance whose objects stand on the API server."""
+    apply_all(api_server, wanted_objects(world_of(api_server, NAME)))
+    api_server.add_namespace("other")
+    api_server.add_namespace("plain")
+    with gateway(api_server, tmp_path_factory.mktemp("gateway")) as between:
+        yield Site(new_instance(NAME), api_server, between)
 
 
 @pytest.fixture
@@ -364,7 +349,7 @@ def test_a_refusal_leaves_every_object_as_it_was(clean: Site, tmp_path: Path, na
         kubeconfig.write_text(case.kubeconfig)
     case.wrong(clean)
     space = case.arguments[-1] if "-n" in case.arguments else NAME
-    before = (_written(clean.server, NAME), _written(clean.server, space))
+    before = _written(clean.server, NAME, space)
 
     done = clean.instance.jr2("up", *case.arguments, code=1, kubeconfig=kubeconfig)
 
@@ -372,30 +357,26 @@ def test_a_refusal_leaves_every_object_as_it_was(clean: Site, tmp_path: Path, na
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     assert clean.gateway.writes == []
-    assert (_written(clean.server, NAME), _written(clean.server, space)) == before
+    assert _written(clean.server, NAME, space) == before
 
 
-def _written(server: ApiServer, namespace: str) -> dict[str, str]:
+def _written(server: ApiServer, *namespaces: str) -> dict[str, str]:
     """Return the versions without a Namespace that goes: its controller writes down what holds it."""
-    found = versions(server, namespace)
+    found = versions(server, *namespaces)
     found.pop("/api/v1/namespaces/going", None)
     return found
 
 
 def test_a_refusal_of_step_7_leaves_the_namespace_that_step_6_made(
-    clean: Site, tmp_path: Path
+    clean: Site, api_server_without_pod_resources: ApiServer, tmp_path: Path
 ) -> None:
     """On a server whose gate is off, and on which the Instance is new."""
-    server = ApiServer(tmp_path / "server", feature_gates=WITHOUT_POD_RESOURCES)
-    try:
-        server.start()
-        with gateway(server, tmp_path) as between:
-            said = clean.instance.jr2(
-                "up", "--context", "tests", "--yes", code=1, kubeconfig=between.kubeconfig
-            ).stderr
-        left = versions(server, NAME)
-    finally:
-        server.stop()
+    server = api_server_without_pod_resources
+    with gateway(server, tmp_path) as between:
+        said = clean.instance.jr2(
+            "up", "--context", "tests", "--yes", code=1, kubeconfig=between.kubeconfig
+        ).stderr
+    left = versions(server, NAME)
 
     assert "The namespace was created; nothing else was applied." in said
     assert between.writes == [f"PATCH /api/v1/namespaces/{NAME}"]

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx2
 import pytest
 
 from jr2_cli import tools
-from jr2_infra import kube
 from jr2_infra.derived import differences, healing, key_of, live_objects, nothing_more
 from jr2_infra.derived.live import LiveObject, LiveObjects
 from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
-from tests.apiserver.server import ApiServer
+from tests.apiserver.server import ApiServer, wait_for
 
 CANARY = "CANARY-6f1d"
 CODED = base64.b64encode(CANARY.encode()).decode()
@@ -32,14 +29,6 @@ ANNOTATIONS = {
     "pulumi.com/skipAwait": "true",
 }
 RBAC = "rbac.authorization.k8s.io"
-
-
-def wait_for(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
-    """Ask until it holds; fail with `what` when the time is over."""
-    until = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < until, f"waited {seconds:g} s in vain: {what}"
-        time.sleep(0.05)
 
 
 class Reporter:
@@ -60,13 +49,21 @@ class Reporter:
 
 
 class Cluster:
-    """A namespace of its own, the objects in it and the engine over them."""
+    """A namespace of its own, the objects in it and the engine over them.
 
-    def __init__(self, context: kube.KubeContext, kubeconfig: Path, namespace: str) -> None:
-        self.context = context
-        self.kubeconfig = kubeconfig
+    Args:
+        server: the server.
+        namespace: the namespace; the engine makes it.
+        prefix: stands before the names of the resources, when a program holds several of these.
+    """
+
+    def __init__(self, server: ApiServer, namespace: str, prefix: str = "") -> None:
+        self.prefix = prefix
+        self.server = server
+        self.context = server.kube_context()
+        self.kubeconfig = server.kubeconfig
         self.namespace = namespace
-        self.http = context.http(timeout=30)
+        self.http = self.context.http(timeout=30)
         self.tooling = Tooling(
             pulumi=tools.require("pulumi"),
             kubernetes_plugin=tools.require("pulumi-resource-kubernetes"),
@@ -130,10 +127,11 @@ class Cluster:
             "DELETE", self.path(obj), json={"propagationPolicy": "Background"}
         )
         assert response.status_code in (200, 202, 404), response.text
-        until = time.monotonic() + 30
-        while obj["kind"] != "Namespace" and self.http.get(self.path(obj)).status_code != 404:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        if obj["kind"] != "Namespace":
+            wait_for(
+                f"{obj['kind']} is gone",
+                lambda: self.http.get(self.path(obj)).status_code == 404,
+            )
 
     def program(
         self,
@@ -142,9 +140,10 @@ class Cluster:
     ) -> Program:
         wanted = self.objects if objects is None else objects
         name_of = {
-            key_of(obj): f"{obj['kind'].lower()}-{obj['metadata']['name']}" for obj in wanted
+            key_of(obj): f"{self.prefix}{obj['kind'].lower()}-{obj['metadata']['name']}"
+            for obj in wanted
         }
-        first = f"namespace-{self.namespace}"
+        first = f"{self.prefix}namespace-{self.namespace}"
         return Program(
             project="jr2",
             stack="engine-test.0123456789ab",
@@ -185,9 +184,9 @@ class Cluster:
             **more,
         )
 
-    def heal_more(self) -> list[str]:
+    def heal_more(self, objects: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
         said: list[str] = []
-        for obj in self.objects:
+        for obj in self.objects if objects is None else objects:
             # A controller that writes a status between read and patch moves the resourceVersion.
             for _ in range(20):
                 found = self.get(obj)
@@ -207,10 +206,11 @@ class Cluster:
             self.engine()
         self.proved()
 
-    def proved(self) -> None:
-        live = self.live()
-        assert differences(self.program(), live) == []
-        for obj in self.objects:
+    def proved(self, objects: Sequence[Mapping[str, Any]] | None = None) -> None:
+        wanted = self.objects if objects is None else objects
+        live = self.live(wanted)
+        assert differences(self.program(wanted), live) == []
+        for obj in wanted:
             assert nothing_more(obj, live[key_of(obj)]) == []
 
 
@@ -418,19 +418,14 @@ def sample(namespace: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """An API server of its own with every object converged once."""
-    server = ApiServer(tmp_path_factory.mktemp("engine"))
-    try:
-        server.start()
-        cluster = Cluster(server.kube_context(), server.kubeconfig, "engine-test")
-        created = cluster.engine()
-        assert {step.operation for step in created.steps} == {"create"}
-        assert len(created.steps) == len(cluster.objects)
-        yield cluster
-        cluster.http.close()
-    finally:
-        server.stop()
+def whole(api_server: ApiServer) -> Iterator[Cluster]:
+    """Every object, converged once."""
+    cluster = Cluster(api_server, "engine-test")
+    created = cluster.engine()
+    assert {step.operation for step in created.steps} == {"create"}
+    assert len(created.steps) == len(cluster.objects)
+    yield cluster
+    cluster.http.close()
 
 
 @pytest.fixture

@@ -5,15 +5,19 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from jr2_infra.derived import differences, key_of, settled
-
-if TYPE_CHECKING:
-    from tests.apiserver.engine.conftest import Cluster
+from jr2_infra import closed_list
+from jr2_infra.api import Api
+from jr2_infra.derived import LiveObjects, differences, key_of, settled
+from jr2_infra.engine.run import EngineResult
+from jr2_infra.resources import Program
+from tests.apiserver.engine.conftest import Cluster
+from tests.apiserver.server import ApiServer
 
 
 def resource_of(obj: Mapping[str, Any]) -> str:
@@ -329,13 +333,27 @@ IN_THE_WAY: list[dict[str, Any]] = [
 MANAGERS = ("some-other-tool", "kubectl-edit", "jr2", "kube-controller-manager")
 
 
-@pytest.mark.parametrize("edit", IN_THE_WAY, ids=lambda edit: json.dumps(edit)[-40:])
-def test_what_stands_in_the_way_of_a_wanted_value_goes_first(cluster: Cluster, edit: Any) -> None:
-    cluster.change(cluster.named("Deployment"), {"spec": edit}, kind="strategic-merge-patch")
+def test_what_stands_in_the_way_of_a_wanted_value_goes_first(cluster: Cluster) -> None:
+    """Each edit in a Deployment of its own."""
+    deployments = []
+    for number, edit in enumerate(IN_THE_WAY):
+        obj = copy.deepcopy(cluster.named("Deployment"))
+        obj["metadata"]["name"] = f"way-{number}"
+        Api(cluster.http).apply(closed_list.DEPLOYMENT, obj)
+        cluster.change(obj, {"spec": edit}, kind="strategic-merge-patch")
+        deployments.append(obj)
 
-    assert len(cluster.heal_more()) == 1
-    assert [step.resource for step in cluster.engine().changed] == ["deployment-deployment"]
-    cluster.proved()
+    for obj, edit in zip(deployments, IN_THE_WAY, strict=True):
+        assert len(cluster.heal_more([obj])) == 1, edit
+    wanted = [cluster.named("Namespace"), *deployments]
+    result = cluster.engine(cluster.program(wanted), cluster.live(wanted))
+
+    assert sorted((step.resource, step.operation) for step in result.changed) == [
+        (resource_of(obj), "update") for obj in deployments
+    ]
+    cluster.proved(wanted)
+    for obj in deployments:
+        cluster.delete(obj)
 
 
 def edit_at_random(cluster: Cluster, chance: random.Random) -> str | None:
@@ -365,25 +383,69 @@ def edit_at_random(cluster: Cluster, chance: random.Random) -> str | None:
     return f"{kind} {json.dumps(body)} by {manager}" if done.is_success else None
 
 
+class Three:
+    """Three namespaces of one program."""
+
+    def __init__(self, server: ApiServer) -> None:
+        self.clusters = [Cluster(server, f"edited-{name}", prefix=f"{name}-") for name in "abc"]
+
+    def __enter__(self) -> Three:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for cluster in self.clusters:
+            cluster.http.close()
+
+    def program(self) -> Program:
+        programs = [cluster.program() for cluster in self.clusters]
+        return replace(
+            programs[0], resources=tuple(one for each in programs for one in each.resources)
+        )
+
+    def live(self) -> LiveObjects:
+        return {key: obj for cluster in self.clusters for key, obj in cluster.live().items()}
+
+    def engine(self, live: LiveObjects, *, preview: bool = False) -> EngineResult:
+        return self.clusters[0].engine(self.program(), live, preview=preview)
+
+    def settle(self) -> None:
+        for cluster in self.clusters:
+            cluster.heal_more()
+        live = self.live()
+        if differences(self.program(), live):
+            self.engine(live)
+        for cluster in self.clusters:
+            cluster.proved()
+
+
+@pytest.fixture(scope="module")
+def three(api_server: ApiServer) -> Iterator[Three]:
+    """Three of every object, so that one run of the engine judges three times the edits."""
+    with Three(api_server) as made:
+        yield made
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_proved_exactly_when_the_engine_says_same_and_nothing_is_more(
-    cluster: Cluster, seed: int
+    three: Three, seed: int
 ) -> None:
     """Random edits: proof and engine name the same resources, and one heal brings all back."""
+    three.settle()
     chance = random.Random(seed)
-    for _ in range(3):
-        done = [
-            edit for _ in range(chance.randint(1, 12)) if (edit := edit_at_random(cluster, chance))
-        ]
-        live = cluster.live()
-        found = {d.resource: d.operation for d in differences(cluster.program(), live)}
+    done = [
+        f"{cluster.namespace}: {edit}"
+        for cluster in three.clusters
+        for _ in range(chance.randint(1, 12))
+        if (edit := edit_at_random(cluster, chance))
+    ]
+    live = three.live()
+    found = {d.resource: d.operation for d in differences(three.program(), live)}
 
-        said = {
-            step.resource: step.operation
-            for step in cluster.engine(live=live, preview=True).changed
-        }
+    said = {step.resource: step.operation for step in three.engine(live, preview=True).changed}
 
-        assert said == found, "\n".join(done)
+    assert said == found, "\n".join(done)
+    for cluster in three.clusters:
         cluster.heal_more()
-        cluster.engine()
+    three.engine(three.live())
+    for cluster in three.clusters:
         cluster.proved()

@@ -6,6 +6,7 @@ A key is made once: from then on it is the person's, whatever the Instance wants
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,10 +18,10 @@ from jr2_infra.git import DeployKey, GitWants
 from jr2_infra.git.keys import generate
 from jr2_infra.git.needs import SshUrl
 from jr2_infra.git.tokens import GitToken
-from tests.apiserver.conftest import StartApiServer
 from tests.apiserver.derived.converged import Converged
+from tests.apiserver.server import ApiServer
 
-NAME = "git-secrets"
+NUMBERS = itertools.count(1)
 TOKEN = GitToken(match="github.com/you/", use="clone", value="CANARY-first")
 URL = SshUrl(url="git@github.com:you/app.git", match=TOKEN.match, secret="deploy")
 KEY = DeployKey(secret="deploy", urls=(URL.url,), pair=generate(), generated=True)
@@ -29,15 +30,15 @@ pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture
-def converged(start_api_server: StartApiServer) -> Iterator[Converged]:
-    server = start_api_server()
-    server.add_namespace(NAME)
-    with Converged(server, NAME) as made:
+def converged(api_server: ApiServer) -> Iterator[Converged]:
+    name = f"git-secrets-{next(NUMBERS)}"
+    api_server.add_namespace(name)
+    with Converged(api_server, name) as made:
         yield made
 
 
 def data(converged: Converged, name: str) -> dict[str, str] | None:
-    found: Any = converged.api.get(closed_list.SECRET.path(NAME, name))
+    found: Any = converged.api.get(closed_list.SECRET.path(converged.name, name))
     if found is None:
         return None
     return {key: base64.b64decode(text).decode() for key, text in found["data"].items()}
@@ -82,19 +83,19 @@ def test_tokens_come_are_renewed_and_go_and_a_key_stays(converged: Converged) ->
 
 def test_a_token_that_somebody_changed_is_named_and_healed(converged: Converged) -> None:
     wants(converged, GitWants(tokens=(TOKEN,)))
-    converged.heal(converged.look())
-    path = closed_list.SECRET.path(NAME, TOKEN.secret)
+    converged.apply(converged.look())
+    path = closed_list.SECRET.path(converged.name, TOKEN.secret)
     evil = base64.b64encode(b"theirs").decode()
     converged.server.run_kubectl(
-        "-n", NAME, "patch", "secret", TOKEN.secret, "--type", "merge",
+        "-n", converged.name, "patch", "secret", TOKEN.secret, "--type", "merge",
         "-p", f'{{"data": {{"password": "{evil}", "more": "{evil}"}}}}',
     )  # fmt: skip
 
     look = converged.look()
     assert look.plan.drift == (
-        f"drift: Secret {TOKEN.secret} in {NAME}: data.password was changed by kubectl-patch — set "
+        f"drift: Secret {TOKEN.secret} in {converged.name}: data.password was changed by kubectl-patch — set "
         "back",
-        f'drift: Secret {TOKEN.secret} in {NAME}: Secret key "more", put there by "kubectl-patch" — '
+        f'drift: Secret {TOKEN.secret} in {converged.name}: Secret key "more", put there by "kubectl-patch" — '
         "taken away",
     )
     converged.heal(look)

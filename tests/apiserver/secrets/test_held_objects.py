@@ -28,15 +28,10 @@ HELD = {names.HELD_SECRETS, names.HELD_TLS, names.HELD_CA}
 
 
 @pytest.fixture(scope="module")
-def converged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Converged]:
-    server = ApiServer(tmp_path_factory.mktemp("holding"), context="holding")
-    try:
-        server.start()
-        server.add_namespace(NAME, {names.LABEL_INSTANCE: NAME})
-        with Converged(server, NAME) as made:
-            yield made
-    finally:
-        server.stop()
+def converged(api_server: ApiServer) -> Iterator[Converged]:
+    api_server.add_namespace(NAME, {names.LABEL_INSTANCE: NAME})
+    with Converged(api_server, NAME) as made:
+        yield made
 
 
 def want(converged: Converged, *secrets: Secret, **harness: Any) -> None:

@@ -24,7 +24,7 @@ NAME = "policy"
 
 
 @pytest.fixture(scope="module")
-def server(api_server: ApiServer) -> Iterator[ApiServer]:
+def server(api_server: ApiServer) -> ApiServer:
     """The policy, and a namespace with an Orchestrator's account."""
     objects = list(admission.secrets_policy())
     api_server.add_namespace(NAME)
@@ -34,10 +34,7 @@ def server(api_server: ApiServer) -> Iterator[ApiServer]:
         {**account, "metadata": {"name": names.ORCHESTRATOR}},
     )
     apply_all(api_server, objects)
-    yield api_server
-    for obj in objects:
-        api_server.remove(closed_list.kind_of(obj["kind"]).path(name=obj["metadata"]["name"]))
-    api_server.remove(f"/api/v1/namespaces/{NAME}")
+    return api_server
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ Source: design §6.3.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,7 @@ from tests.apiserver.derived.conftest import apply_all, wanted_objects, world_of
 from tests.apiserver.server import ApiServer
 from tests.unit.infra.secrets.conftest import effect, parts
 
-NAME = "rights"
+NAME = "rights-on-secrets"
 VERBS = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 ACCOUNTS = [
     *((NAME, name) for kind, name in closed_list.INSTANCE_OBJECTS if kind == SERVICE_ACCOUNT),
@@ -63,7 +62,7 @@ def may(http: httpx2.Client, verb: str, namespace: str, secret: str | None) -> b
 
 
 @pytest.fixture(scope="module")
-def server(api_server: ApiServer) -> Iterator[ApiServer]:
+def server(api_server: ApiServer) -> ApiServer:
     """Every object of an Instance that holds secrets and has each part, as jr2 applies it."""
     world = world_of(api_server, NAME)
     config = Config(
@@ -79,12 +78,8 @@ def server(api_server: ApiServer) -> Iterator[ApiServer]:
         secrets=SecretWants.of(config, [parts(effects=[effect("HOOK")])], None),
         parts=PartsWanted(repo_cache=True, instance_harness=True, instance_effector=True),
     )
-    objects = wanted_objects(world)
-    apply_all(api_server, objects)
-    yield api_server
-    for obj in reversed(objects):
-        kind = closed_list.kind_of(obj["kind"])
-        api_server.remove(kind.path(obj["metadata"].get("namespace"), obj["metadata"]["name"]))
+    apply_all(api_server, wanted_objects(world))
+    return api_server
 
 
 def as_account(server: ApiServer, namespace: str, account: str) -> Any:
