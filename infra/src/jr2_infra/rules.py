@@ -369,17 +369,6 @@ def check_delivery(
             f"context {place.context} is not a kind cluster and no `registry` is configured — set "
             f"`registry` in {names.CONFIG_FILE} (from env) so the image can be pushed (ADR-0019)"
         )
-    # Here, since it loads an HTTP client, and this module is loaded while nothing is asked yet.
-    from . import oci
-
-    try:
-        oci.parse_reference(f"{registry.rstrip('/')}/{names.IMAGE_OPERATOR}:1")
-    except StepFailed:
-        # Its value is not shown: somebody may have put a password in it.
-        return StepFailed(
-            f"`registry` in {names.CONFIG_FILE} is no registry with a path, such as "
-            "registry.example/team — no scheme, no user and no tag, in lower case"
-        )
     return None
 
 

@@ -530,6 +530,8 @@ def test_a_secret_that_nobody_can_name(
         ("https://github.com/you/", True),
         ("git@github.com:you/", True),
         ("GitHub.com/you/", True),
+        ("github.com/you/ ", True),
+        ("github.com//you/", True),
         ("github.com/You/", False),
         ("github.com:2222/you/", False),
         ("*", False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -292,6 +293,177 @@ WRONG: list[tuple[Callable[[], Config], str]] = [
         "legal",
     ),
 ]
+
+
+@pytest.mark.parametrize("field", ["registry", "kit_registry"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "https://ann:CANARY@registry.example", "ann:CANARY@registry.example", "registry.example/CANARY",
+        "a.example/canary:1", "/", " registry.example", "registry.example/a//b",
+    ],
+)  # fmt: skip
+def test_a_registry_that_is_none_is_said_without_its_value(field: str, value: str) -> None:
+    with pytest.raises(ConfigInvalid) as raised:
+        Config(**{field: value})
+
+    assert str(raised.value) == (
+        f"{field}: is no registry with a path, such as registry.example/team — no scheme, no user "
+        "and no tag, in lower case"
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["registry.example", "localhost:5000", "[::1]:5000/a", "ghcr.io/snapwich/", "a.example/b_c/d--e.f"],
+)  # fmt: skip
+def test_a_registry_is_kept_as_it_was_written(value: str) -> None:
+    assert Config(registry=value).registry == value
+
+
+@pytest.mark.parametrize(
+    "token", ["A=B", "ghp_CANARYCANARYCANARY1234", "glpat-CANARY", "A B", "github_pat_CANARY12345678901", "é"]
+)  # fmt: skip
+def test_a_token_in_the_place_of_its_variable_is_not_shown(token: str) -> None:
+    for entry in (
+        GitCredential(match="*", token=token),
+        GitCredential(match="*", push=GitPush(token=token)),
+    ):
+        with pytest.raises(ConfigInvalid) as raised:
+            Config(git=Git(credentials=[entry]))
+
+        assert "token: must be the name of a variable, such as GITHUB_TOKEN" in str(raised.value)
+        assert token not in str(raised.value)
+
+
+OBJECT = (
+    ' can name no object of Kubernetes: a-z, 0-9, "-" and "." alone, with a letter or a digit at '
+    "each end and beside each dot"
+)
+KEY = ' can be no key of a Secret or a ConfigMap: letters, digits, "-", "_" and "." alone'
+LABEL = " can be no key of a label or a taint: such as disktype or example.com/gpu"
+VALUE = (
+    ' can be no value of a label or a taint: at most 63 letters, digits, "-", "_" and ".", with a '
+    "letter or a digit at each end"
+)
+REFUSED_BY_KUBERNETES: list[tuple[Callable[[], Config], str]] = [
+    *(
+        (
+            lambda name=name: Config(harness=Harness(env_from=[EnvFrom(secret=name)])),
+            f"harness.env_from[0].secret: {json.dumps(name, ensure_ascii=False)}{OBJECT}",
+        )
+        for name in ("Bad Name", "a..b", "a.-b", "-a", "a.", "../x", "\u00e4", "a\n", "x" * 254)
+    ),
+    (
+        lambda: Config(harness=Harness(env_from=[EnvFrom(config_map="A")])),
+        f'harness.env_from[0].config_map: "A"{OBJECT}',
+    ),
+    (
+        lambda: Config(secrets=[Secret("A", value_from=SecretKeyRef(name="B", key="k"))]),
+        f'secrets[0].value_from.name: "B"{OBJECT}',
+    ),
+    (
+        lambda: Config(secrets=[Secret("A", value_from=SecretKeyRef(name="b", key="k/"))]),
+        f'secrets[0].value_from.key: "k/"{KEY}',
+    ),
+    (
+        lambda: Config(secrets=[Secret("A", value_from=SecretKeyRef(name="b", key="..k"))]),
+        f'secrets[0].value_from.key: "..k"{KEY}',
+    ),
+    (
+        lambda: Config(
+            harness=Harness(env=[EnvVar("A", value_from=ConfigMapKeyRef(name="x/y", key="k"))])
+        ),
+        f'harness.env[0].value_from.name: "x/y"{OBJECT}',
+    ),
+    (
+        lambda: Config(
+            harness=Harness(env=[EnvVar("A", value_from=FieldRef(field_path="spec.x"))])
+        ),
+        'harness.env[0].value_from.field_path: "spec.x" is no field of a pod that a variable can '
+        "hold: metadata.name, metadata.namespace, metadata.uid, spec.nodeName, "
+        "spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP, status.podIPs, "
+        "metadata.labels['<key>'] or metadata.annotations['<key>']",
+    ),
+    (
+        lambda: Config(priority_classes=PriorityClasses(sandbox="A")),
+        f'priority_classes.sandbox: "A"{OBJECT}',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(node_selector={"a b": "c"})),
+        f'sandbox.node_selector: "a b"{LABEL}',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(node_selector={"a/b/c": "c"})),
+        f'sandbox.node_selector: "a/b/c"{LABEL}',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(node_selector={"a": "c d"})),
+        f'sandbox.node_selector: "c d"{VALUE}',
+    ),
+    (
+        lambda: Config(network=Network(allow_from=[AllowFrom(pods={"a": "x" * 64})])),
+        f'network.allow_from[0].pods: "{"x" * 64}"{VALUE}',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(tolerations=[Toleration(key="a b", operator="Exists")])),
+        f'sandbox.tolerations[0]: "a b"{LABEL}',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(tolerations=[Toleration(key="a", value="b c")])),
+        f'sandbox.tolerations[0]: "b c"{VALUE}',
+    ),
+    (
+        lambda: Config(
+            sandbox=Sandbox(tolerations=[Toleration(key="a", operator="Exists", value="x")])
+        ),
+        'sandbox.tolerations[0]: has no value with operator="Exists"',
+    ),
+    (
+        lambda: Config(sandbox=Sandbox(tolerations=[Toleration(value="x")])),
+        'sandbox.tolerations[0]: needs operator="Exists" when it names no key',
+    ),
+    (
+        lambda: Config(
+            sandbox=Sandbox(
+                tolerations=[Toleration(key="a", toleration_seconds=3, effect="NoSchedule")]
+            )
+        ),
+        'sandbox.tolerations[0]: has toleration_seconds with effect="NoExecute" alone',
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), REFUSED_BY_KUBERNETES)
+def test_what_kubernetes_refuses_is_refused_before_a_cluster(
+    make: Callable[[], Config], text: str
+) -> None:
+    with pytest.raises(ConfigInvalid) as raised:
+        make()
+
+    assert str(raised.value) == text
+
+
+def test_what_kubernetes_takes_is_kept() -> None:
+    labels = {"kubernetes.io/os": "linux", "a": "", "example.com/A_b.c": "A-b_c.1"}
+    config = Config(
+        harness=Harness(
+            env=[
+                EnvVar("A", value_from=FieldRef(field_path="metadata.labels['example.com/x']")),
+                EnvVar("B", value_from=SecretKeyRef(name="a.b-c.0", key="._-A.crt")),
+            ],
+        ),
+        sandbox=Sandbox(
+            node_selector=labels,
+            tolerations=[
+                Toleration(operator="Exists"),
+                Toleration(key="a.b/c", value="d", effect="NoExecute", toleration_seconds=0),
+            ],
+        ),
+    )
+
+    assert dict(config.sandbox.node_selector) == labels
+    assert Config.model_validate(config.revealed()) == config
 
 
 @pytest.mark.parametrize(("make", "text"), WRONG, ids=[text[:40] for _, text in WRONG])

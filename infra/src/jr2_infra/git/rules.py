@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from jr2 import repo_identity
 from jr2.config import GitCredential
+from jr2.config_names import is_object_name
 from jr2.walk import Problem, WalkedPush
 
 from ..closed_list import SECRET, is_instance_object
 from ..facts.instance import WorkflowFacts
 from .wants import secret_fields
-
-_SECRET_NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9.-]*[a-z0-9])?", re.S)
 
 
 def problems(
@@ -52,13 +50,22 @@ def warnings(credentials: Sequence[GitCredential]) -> list[str]:
         host = entry.match.partition("/")[0]
         if entry.match in seen:
             found.append(f'{where}: "{entry.match}" stands twice, and the first entry wins')
-        elif "://" in entry.match or "@" in host or host != host.lower():
+        elif _matches_nothing(entry.match, host):
             found.append(
                 f'{where}: "{entry.match}" matches no Repo — an identity is host and path, with no '
-                "scheme and no user, and its host in lower case, such as github.com/you/"
+                "scheme, no user and no space, and its host in lower case, such as github.com/you/"
             )
         seen.add(entry.match)
     return found
+
+
+def _matches_nothing(match: str, host: str) -> bool:
+    return (
+        "://" in match
+        or "@" in host
+        or host != host.lower()
+        or re.search(r"\s|//", match) is not None
+    )
 
 
 def _names(credentials: Sequence[GitCredential]) -> Iterator[str]:
@@ -68,7 +75,7 @@ def _names(credentials: Sequence[GitCredential]) -> Iterator[str]:
                 f'{path} names Secret "{name}", which jr2 writes itself — name a Secret of your own '
                 "(ADR-0051)"
             )
-        elif not _SECRET_NAME.fullmatch(name):
+        elif not is_object_name(name):
             yield (
                 f'{path} is "{name}", and no Secret can have that name: a-z, 0-9, "-" and "." '
                 "alone, with a letter or a digit at each end (ADR-0051)"

@@ -33,12 +33,21 @@ from pydantic import (
     model_validator,
 )
 
+from .config_names import (
+    DataKey,
+    FieldPath,
+    Labels,
+    ObjectName,
+    RegistryHome,
+    VariableName,
+    label_key,
+    label_value,
+)
 from .config_network import AllowFrom, Network
 from .config_part import (
     Amount,
     ConfigInvalid,
     Count,
-    FromEnvironment,
     Part,
     Word,
     as_tuple,
@@ -47,6 +56,7 @@ from .config_part import (
     legal_name,
     name_problem,
     reveal,
+    wrong_shape,
 )
 
 __all__ = [
@@ -88,7 +98,7 @@ class GitPush(Part):
     """
 
     ssh_key: Word | None = None
-    token: Word | None = None
+    token: VariableName | None = None
 
     @model_validator(mode="after")
     def _one(self) -> GitPush:
@@ -142,7 +152,7 @@ class GitCredential(Part):
     """
 
     match: Word
-    token: Word | None = None
+    token: VariableName | None = None
     ssh_key: Word | None = None
     push: GitPush | None = None
     sign: GitSign | None = None
@@ -168,8 +178,8 @@ class SecretKeyRef(Part):
         key: its key.
     """
 
-    name: Word
-    key: Word
+    name: ObjectName
+    key: DataKey
 
 
 class ConfigMapKeyRef(Part):
@@ -180,8 +190,8 @@ class ConfigMapKeyRef(Part):
         key: its key.
     """
 
-    name: Word
-    key: Word
+    name: ObjectName
+    key: DataKey
 
 
 class FieldRef(Part):
@@ -191,7 +201,7 @@ class FieldRef(Part):
         field_path: such as `metadata.namespace`.
     """
 
-    field_path: Word
+    field_path: FieldPath
 
 
 class Secret(Part):
@@ -368,8 +378,8 @@ class EnvFrom(Part):
         config_map: the name of a ConfigMap.
     """
 
-    secret: Word | None = None
-    config_map: Word | None = None
+    secret: ObjectName | None = None
+    config_map: ObjectName | None = None
 
     @model_validator(mode="after")
     def _one(self) -> EnvFrom:
@@ -434,6 +444,20 @@ class Toleration(Part):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     toleration_seconds: StrictInt | None = None
 
+    @model_validator(mode="after")
+    def _as_kubernetes_takes_it(self) -> Toleration:
+        if not self.key and self.operator != "Exists":
+            raise wrong_shape('needs operator="Exists" when it names no key')
+        if self.operator == "Exists" and self.value:
+            raise wrong_shape('has no value with operator="Exists"')
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise wrong_shape('has toleration_seconds with effect="NoExecute" alone')
+        if self.key:
+            label_key(self.key)
+        if self.value:
+            label_value(self.value)
+        return self
+
 
 class Sandbox(Part):
     """Where Sandboxes are placed, and their Size when a Workspace states none.
@@ -444,7 +468,7 @@ class Sandbox(Part):
         resources: the default Size, field by field.
     """
 
-    node_selector: Mapping[str, str] = Field(default_factory=dict)
+    node_selector: Labels = Field(default_factory=dict)
     tolerations: Annotated[Sequence[Toleration], AfterValidator(as_tuple)] = ()
     resources: Size | None = None
 
@@ -457,8 +481,8 @@ class PriorityClasses(Part):
         sandbox: for Sandboxes.
     """
 
-    control: Word | None = None
-    sandbox: Word | None = None
+    control: ObjectName | None = None
+    sandbox: ObjectName | None = None
 
 
 class Operator(Part):
@@ -492,8 +516,8 @@ class Config(Part):
     """
 
     name: Annotated[str | None, AfterValidator(legal_name)] = None
-    registry: FromEnvironment = None
-    kit_registry: FromEnvironment = None
+    registry: RegistryHome = None
+    kit_registry: RegistryHome = None
     platforms: Annotated[Sequence[Word] | None, AfterValidator(lambda v: v and as_tuple(v))] = None
     git: Git = Git()
     secrets: Annotated[Sequence[Secret], AfterValidator(as_tuple)] = ()

@@ -6,12 +6,13 @@ Source: design §6.3, ADR-0142.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
-from .config_part import Part, as_tuple, legal_label, wrong_shape
+from .config_names import Labels
+from .config_part import Part, as_tuple, legal_label, quoted, wrong_shape
 
 
 def _network(text: str | None) -> str | None:
@@ -20,7 +21,7 @@ def _network(text: str | None) -> str | None:
             ipaddress.ip_network(text)
         except ValueError:
             raise wrong_shape(
-                f'"{text}" is no range of addresses — write one such as "10.0.0.0/8"'
+                f'{quoted(text)} is no range of addresses — write one such as "10.0.0.0/8"'
             ) from None
     return text
 
@@ -35,7 +36,7 @@ class AllowFrom(Part):
     """
 
     namespace: Annotated[str | None, AfterValidator(legal_label)] = None
-    pods: Mapping[str, str] = Field(default_factory=dict)
+    pods: Labels = Field(default_factory=dict)
     cidr: Annotated[str | None, AfterValidator(_network)] = None
 
     @model_validator(mode="after")

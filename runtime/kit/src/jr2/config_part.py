@@ -8,6 +8,7 @@ Source: spec/authoring.md §3.1 and §3.3, design §3.1.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
@@ -61,14 +62,19 @@ def name_problem(name: str) -> str | None:
     elif len(name) > _LONGEST_NAME:
         rule = f"it has {len(name)} characters, and a label has at most {_LONGEST_NAME}"
     elif (wrong := re.search(r"[^a-z0-9-]", name)) is not None:
-        rule = f'it holds "{wrong[0]}", and only a-z, 0-9 and "-" are legal'
+        rule = f'it holds {quoted(wrong[0])}, and only a-z, 0-9 and "-" are legal'
     elif name.startswith("-"):
         rule = "it starts with a hyphen"
     elif name.endswith("-"):
         rule = "it ends with a hyphen"
     if rule is None:
         return None
-    return f'"{name}" cannot name an Instance: {rule}'
+    return f"{quoted(name)} cannot name an Instance: {rule}"
+
+
+def quoted(text: str) -> str:
+    """Return a text between quotes, on one line whatever it holds."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def legal_name(name: str | None) -> str | None:
@@ -128,14 +134,13 @@ def as_tuple(items: Sequence[_ITEM]) -> tuple[_ITEM, ...]:
     return tuple(items)
 
 
-def _empty_is_unset(value: object) -> object:
+def empty_is_unset(value: object) -> object:
+    """Return a value that `.env` gave; an empty text is none."""
     return None if value == "" else value
 
 
 Word = Annotated[str, StringConstraints(min_length=1)]
 """A string that is not empty."""
-FromEnvironment = Annotated[str | None, BeforeValidator(_empty_is_unset)]
-"""A string that `.env` may set; an empty one counts as unset."""
 Amount = Annotated[str | None, BeforeValidator(_quantity)]
 """A Kubernetes quantity that is more than zero, kept as it was written."""
 Count = Annotated[StrictInt, Field(ge=1)]

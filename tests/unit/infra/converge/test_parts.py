@@ -186,13 +186,17 @@ def test_what_others_changed_in_a_part_is_named(world: World, take_over: TakeOve
 def test_the_repo_cache_runs_where_sandboxes_may(world: World) -> None:
     sandbox = Sandbox(
         node_selector={"pool": "agents"},
-        tolerations=[Toleration(key="agents", operator="Exists", toleration_seconds=30)],
+        tolerations=[
+            Toleration(key="agents", operator="Exists", effect="NoExecute", toleration_seconds=30)
+        ],
     )
     parts = PartsWanted.of(Config(sandbox=sandbox), [WalkedParts(sandboxes=[sandbox_of()])])
     want(world, parts)
     spec = wanted(world, "daemonset-jr2-repo-cache")["spec"]["template"]["spec"]
     assert spec["nodeSelector"] == {"pool": "agents"}
-    assert spec["tolerations"] == [{"key": "agents", "operator": "Exists", "tolerationSeconds": 30}]
+    assert spec["tolerations"] == [
+        {"key": "agents", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    ]
     assert spec["priorityClassName"] == names.PRIORITY_CONTROL
     assert spec["containers"][0]["image"] == world.refs.operator
 

@@ -218,17 +218,6 @@ def test_any_other_cluster_gets_its_images_from_the_registry_of_the_config() -> 
     assert rules.push_home(place, None) is None
 
 
-@pytest.mark.parametrize(
-    "registry",
-    ["https://ann:CANARY@registry.example", "registry.example/Team", "a.example/x:1", "", "/"],
-)
-def test_a_registry_that_is_none_is_said_without_its_value(registry: str) -> None:
-    assert printed(deliver("production", registry=registry)) == (
-        "error: `registry` in jr2_config.py is no registry with a path, such as "
-        "registry.example/team — no scheme, no user and no tag, in lower case"
-    )
-
-
 def test_images_of_a_checkout_are_for_one_platform() -> None:
     assert rules.check_pushed_platforms(("linux/amd64",), "linux/amd64") is None
     assert printed(rules.check_pushed_platforms(("linux/amd64", "linux/arm64"), "linux/amd64")) == (
