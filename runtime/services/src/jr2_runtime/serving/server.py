@@ -17,6 +17,8 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from .connections import Connection
+
 GRACE_SECONDS: Final = 4
 
 
@@ -41,6 +43,10 @@ def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Each connection inherits it: a peer whose machine has gone is noticed within two minutes.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))
@@ -60,6 +66,8 @@ class Server(uvicorn.Server):
                 app,
                 log_config=None,
                 access_log=False,
+                http=Connection,
+                ws="none",
                 lifespan="off",
                 server_header=False,
                 # Nobody stands before it who would say who asks, so nobody is believed.

@@ -129,6 +129,8 @@ Bodies are JSON. Every error body is `{{"error": "<text>"}}`. This document is s
 
 A band says whom a route opens to. A token goes into the header `Authorization: Bearer <token>`. One that is missing or unknown gets 401, a known one in the wrong band 403; both are answered before the body is read. A body of more than 256 KiB gets 413.
 
+The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. No more than 4 096 connections are held at a time.
+
 A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. So no page of another site can use a port that you forwarded.
 
 **A write is done once for its `{names.HEADER_IDEMPOTENCY_KEY}`.** The key, a digest of the request and the answer are committed with what the request did, and kept for 7 days. A repeat gets the stored answer, also after a crash between the commit and the answer; the same key with another request gets 422. What was refused did nothing and is not stored, so the same key may try again.

@@ -1,0 +1,116 @@
+"""One connection to a program: uvicorn's, which a sender cannot hold for nothing.
+
+A request's head has to come within half a minute, and who was answered before the end of its body
+has five seconds to end it. So a peer that connects and says nothing, or says it a byte at a time,
+goes; the body itself has a deadline where it is read. No more connections are held than fit the
+memory. What is no HTTP gets the one error body too.
+
+Source: spec/runtime.md §1.4, design §6.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from typing import Any, ClassVar, Final, Literal
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_SECONDS: Final = 30.0
+LINGER_SECONDS: Final = 5.0
+MOST: Final = 4096
+"""Connections at one time; a further one is closed at once."""
+
+log = logging.getLogger("jr2.serving")
+
+
+class Connection(H11Protocol):
+    """Reads requests one after the other, each in time."""
+
+    head_seconds: ClassVar[float] = HEAD_SECONDS
+    linger_seconds: ClassVar[float] = LINGER_SECONDS
+    most: ClassVar[int] = MOST
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._awaited: Literal["head", "rest"] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, if there is room for one more."""
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            log.warning("a connection was closed", extra={"connections": len(self.connections)})
+            transport.close()
+            return
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of a connection."""
+        self._await(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, and see what has to come next."""
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        """Go on to the next request, when this one has ended."""
+        super().on_response_complete()
+        self._look()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, unless it comes behind an answer."""
+        self._refuse(400, "the request is no valid HTTP")
+
+    def _refuse(self, code: int, text: str) -> None:
+        body = json.dumps({"error": text}).encode()
+        headers = [
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("connection", "close"),
+        ]
+        # It fails where an answer is under way, or was given before.
+        with contextlib.suppress(h11.LocalProtocolError):
+            self.transport.write(
+                (self.conn.send(h11.Response(status_code=code, headers=headers)) or b"")
+                + (self.conn.send(h11.Data(data=body)) or b"")
+                + (self.conn.send(h11.EndOfMessage()) or b"")
+            )
+        self.transport.close()
+
+    # --- what has to come -------------------------------------------------------------------------
+    def _look(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._await(None)
+        elif self.conn.their_state is h11.SEND_BODY:
+            self._await("rest")
+        elif self.conn.their_state is h11.IDLE and (
+            self.cycle is None or self.conn.trailing_data[0]
+        ):
+            self._await("head")
+        else:
+            self._await(None)  # the next request has not begun: uvicorn's own time holds
+
+    def _await(self, what: Literal["head", "rest"] | None) -> None:
+        """Give what has to come its time, once: a byte of it does not prolong it."""
+        if what == self._awaited:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._awaited = what
+        if what is not None:
+            seconds = self.head_seconds if what == "head" else self.linger_seconds
+            self._timer = self.loop.call_later(seconds, self._late)
+
+    def _late(self) -> None:
+        if self._awaited == "head" and self.conn.trailing_data[0]:
+            seconds = self.head_seconds
+            self._refuse(408, f"the head of the request did not come within {seconds:g} s")
+        else:
+            self.transport.close()

@@ -1,0 +1,163 @@
+"""Connections that a sender holds for nothing end, and what is no HTTP gets the one error body."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from jr2_runtime.serving import Server, listen
+from jr2_runtime.serving.connections import Connection
+
+pytestmark = pytest.mark.anyio
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Read the body of a POST to `/read`; answer everything else at once."""
+    while scope["path"] == "/read":
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        if not message.get("more_body"):
+            break
+    await send(
+        {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+    )
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[int]:
+    listener = listen("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    server = Server(app, lambda: None)
+    task = asyncio.ensure_future(server.serve(sockets=[listener]))
+    try:
+        yield port
+    finally:
+        server.should_exit = True
+        await task
+
+
+async def said(port: int, *pieces: bytes) -> bytes:
+    """Send pieces, then read until the program closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+        async with asyncio.timeout(10):
+            return await reader.read()
+    finally:
+        writer.close()
+
+
+def parts(answer: bytes) -> tuple[int, Any]:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), json.loads(body)
+
+
+@pytest.mark.parametrize(
+    "request_", [b"\x16\x03\x01\x02\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET  /  x\r\n\r\n"]
+)
+async def test_what_is_no_http_gets_the_error_body_and_ends(request_: bytes) -> None:
+    async with serving() as port:
+        assert parts(await said(port, request_)) == (
+            400,
+            {"error": "the request is no valid HTTP"},
+        )
+
+
+async def test_a_head_that_does_not_come_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Connection, "head_seconds", 0.1)
+    async with serving() as port:
+        assert await said(port) == b""
+        code, body = parts(await said(port, b"GET / HTTP/1.1\r\nHost: a\r\n"))
+        assert (code, list(body)) == (408, ["error"])
+        # The second request of a connection has its own time, also when the first was answered.
+        answers = await said(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HT")
+        assert answers.startswith(b"HTTP/1.1 200")
+        assert b"HTTP/1.1 408" in answers
+
+
+async def test_a_byte_now_and_then_does_not_prolong_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "head_seconds", 0.3)
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        closed = asyncio.ensure_future(reader.read())
+        sent = 0
+        async with asyncio.timeout(10):
+            while not closed.done():
+                writer.write(b"G")
+                sent += 1
+                await asyncio.wait({closed}, timeout=0.02)
+        assert parts(closed.result())[0] == 408
+        assert sent > 3
+        writer.close()
+
+
+async def test_a_body_that_nobody_wants_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Connection, "linger_seconds", 0.1)
+    head = b"POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
+    async with serving() as port:
+        assert (await said(port, head, b"x" * 1000)).endswith(b"\r\n\r\nok")
+        # What is no body either, behind the answer: no second answer, and no error of ours.
+        head = b"POST /refused HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        assert (await said(port, head, b"zz\r\n")).count(b"HTTP/1.1") == 1
+
+
+async def test_who_is_served_has_no_deadline_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("head_seconds", "linger_seconds"):
+        monkeypatch.setattr(Connection, name, 0.05)
+    async with serving() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx")
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.readexactly(1), 0.2)
+            writer.write(b"x")
+            answer = await asyncio.wait_for(reader.readuntil(b"ok"), 10)
+            assert answer.startswith(b"HTTP/1.1 200")
+            # Between two requests uvicorn's own time holds, which is longer.
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(reader.readexactly(1), 0.2)
+        writer.close()
+
+
+async def test_a_connection_too_many_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "most", 2)
+    async with serving() as port:
+        held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        # Both are there once the second has been answered.
+        for reader, writer in held:
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            await asyncio.wait_for(reader.readuntil(b"ok"), 10)
+        assert await said(port) == b""
+        held[0][1].close()
+        await held[0][1].wait_closed()
+
+        async def again() -> bytes:
+            return await said(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+
+        async with asyncio.timeout(10):
+            while not (await again()).startswith(b"HTTP/1.1 200"):
+                pass
+        held[1][1].close()
+
+
+def test_a_peer_that_has_gone_is_noticed() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        client = socket.create_connection(listener.getsockname())
+        taken, _ = listener.accept()
+        with client, taken:
+            assert taken.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
