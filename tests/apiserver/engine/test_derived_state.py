@@ -356,6 +356,17 @@ def test_what_stands_in_the_way_of_a_wanted_value_goes_first(cluster: Cluster) -
         cluster.delete(obj)
 
 
+def test_a_port_of_a_service_that_was_changed_is_set_back(cluster: Cluster) -> None:
+    """The API takes no Service without a port, and no two ports of one name."""
+    service = cluster.named("Service")
+    for field, value in (("port", 77), ("protocol", "SCTP")):
+        edit = [{"op": "replace", "path": "/spec/ports/0/" + field, "value": value}]
+        cluster.change(service, edit, kind="json-patch", manager="kubectl-edit")
+        assert len(cluster.heal_more()) == 1
+        cluster.engine()
+        cluster.proved()
+
+
 def edit_at_random(cluster: Cluster, chance: random.Random) -> str | None:
     """Do one edit as somebody might; return what it was, or `None` when the API refused it."""
     manager = chance.choice(MANAGERS)

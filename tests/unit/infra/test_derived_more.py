@@ -141,3 +141,59 @@ def test_a_pull_secret_of_an_account_is_taken_away() -> None:
 
     assert str(more) == 'image pull secret "evil", put there by "evil-tool"'
     assert healing(live, [more])[1] == {"op": "remove", "path": "/imagePullSecrets/0"}
+
+
+@pytest.mark.parametrize(
+    ("ports", "operations"),
+    [
+        # Another number, and another protocol: the wanted port goes where the foreign one stands.
+        ([("http", 4077, "TCP")], [("replace", 0, "http")]),
+        ([("http", 4000, "UDP")], [("replace", 0, "http")]),
+        ([("other", 4077, "TCP")], [("replace", 0, "http")]),
+        ([("http", 4077, "TCP"), ("metrics", 9090, "TCP")], [("replace", 0, "http")]),
+        ([("http", 9090, "UDP"), ("metrics", 4077, "TCP")],
+         [("replace", 1, "metrics"), ("replace", 0, "http")]),
+        # What is beside the wanted ones goes.
+        ([("http", 4000, "TCP"), ("more", 99, "TCP"), ("metrics", 9090, "TCP")],
+         [("remove", 1, None)]),
+        ([("more", 99, "TCP"), ("http", 4077, "TCP"), ("metrics", 9090, "TCP")],
+         [("remove", 1, None), ("replace", 0, "http")]),
+    ],
+)  # fmt: skip
+def test_a_service_has_a_port_at_all_times(
+    ports: list[tuple[str, int, str]], operations: list[tuple[str, int, str | None]]
+) -> None:
+    """The API takes no Service without a port, and no two ports of one name."""
+    both = (("http", 4000), ("metrics", 9090))
+    wanted: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s", "namespace": "n"},
+        "spec": {"ports": [{"name": name, "port": port} for name, port in both]},
+    }
+    found = [{"name": name, "port": port, "protocol": how} for name, port, how in ports]
+    keys = [json.dumps({"port": port, "protocol": how}) for _, port, how in ports]
+    live = {
+        **wanted,
+        "metadata": {
+            **wanted["metadata"],
+            "resourceVersion": "1",
+            "managedFields": [
+                {
+                    "manager": "kubectl-edit",
+                    "operation": "Update",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:ports": {f"k:{key}": {".": {}} for key in keys}}},
+                }
+            ],
+        },
+        "spec": {"ports": found},
+    }
+
+    test, *done = healing(live, nothing_more(wanted, live))
+
+    assert test["op"] == "test"
+    assert [
+        (one["op"], int(one["path"].rpartition("/")[2]), one.get("value", {}).get("name"))
+        for one in done
+    ] == operations

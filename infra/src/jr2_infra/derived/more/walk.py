@@ -40,6 +40,7 @@ MERGE_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 """Lists that merge by keys, by their names; `ports` has two forms."""
 _MAPS: Final = frozenset({"annotations", "binaryData", "data", "labels"})
 """Maps whose names people choose."""
+_SERVICE_PORT: Final = ("port", "protocol")
 _USUAL_TAINTS: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 """Taints that the API server lets every pod tolerate for a while."""
 _HANDLERS: Final = frozenset({"exec", "grpc", "httpGet", "tcpSocket"})
@@ -168,13 +169,29 @@ def _list(
             yield Surplus(path=at, at=at)
         return
     ours = {_key(item, keys): item for item in wanted}
+    theirs = {_key(item, keys) for item in found}
+    lost = [item for key, item in ours.items() if key not in theirs]
     for index, item in enumerate(found):
         here = (*at, index)
         partner = ours.get(_key(item, keys))
         if partner is None:
-            yield Surplus(path=here, at=here)
+            instead = _in_its_place(item, lost) if keys == _SERVICE_PORT else None
+            yield Surplus(path=here, at=here, instead=instead)
         elif isinstance(item, Mapping):
             yield from _mapping(partner, item, here, live)
+
+
+def _in_its_place(foreign: Any, lost: list[Any]) -> Any:
+    """Take the wanted port that goes where a foreign one stands, and `None` when none is lost.
+
+    A Service has a port at all times and no two of one name, so a port that somebody gave another
+    number can neither go alone nor stay beside the wanted one.
+    """
+    named = [item for item in lost if item.get("name") == foreign.get("name")]
+    for item in named or lost:
+        lost.remove(item)
+        return item
+    return None
 
 
 def _is_foreign(live: LiveObject, path: Path) -> bool:
@@ -185,7 +202,7 @@ def _is_foreign(live: LiveObject, path: Path) -> bool:
 def _keys(at: Path, found: Sequence[Any]) -> tuple[str, ...]:
     if at[-1] == "ports":
         container = any(isinstance(item, Mapping) and "containerPort" in item for item in found)
-        return ("containerPort", "protocol") if container else ("port", "protocol")
+        return ("containerPort", "protocol") if container else _SERVICE_PORT
     return MERGE_KEYS.get(str(at[-1]), ())
 
 
