@@ -98,9 +98,11 @@ def fill(path: Path, environ: MutableMapping[str, str] = os.environ) -> Filled:
         path: the file; when it does not exist, nothing happens.
         environ: the environment that is filled.
     """
+    from jr2_infra import regular
+
     try:
         # A byte that is not UTF-8 goes through as it is: who uses the value judges it.
-        text = path.read_bytes().decode("utf-8", errors="surrogateescape")
+        text = regular.read(path).decode("utf-8", errors="surrogateescape")
     except FileNotFoundError:
         return Filled()
     except OSError as error:

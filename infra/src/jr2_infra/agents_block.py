@@ -17,6 +17,8 @@ from typing import Final
 
 from jr2 import docs_index, names
 
+from . import regular
+
 START: Final = "<!-- jr2-docs:start -->"
 END: Final = "<!-- jr2-docs:end -->"
 _NOT_UPDATED: Final = "so the jr2 block was not updated"
@@ -35,7 +37,7 @@ def update(root: Path, package: Path, version: str) -> tuple[str | None, str | N
     """
     file = root / names.AGENTS_FILE
     try:
-        before = file.read_bytes().decode("utf-8")
+        before = regular.read(file).decode("utf-8")
     except FileNotFoundError:
         return None, None
     except UnicodeDecodeError:

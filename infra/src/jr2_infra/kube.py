@@ -20,6 +20,8 @@ import yaml
 
 from jr2.errors import Refusal, StepFailed
 
+from . import regular
+
 if TYPE_CHECKING:
     import httpx2
     import lightkube
@@ -221,7 +223,7 @@ def _files(environ: Mapping[str, str]) -> list[Path]:
 def _document(path: Path) -> Mapping[str, Any] | None:
     """Read one file; `None` when it does not exist or says nothing."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular.read(path).decode("utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -288,7 +290,7 @@ def read_file(path: Path) -> bytes:
         StepFailed: it cannot be read.
     """
     try:
-        return path.read_bytes()
+        return regular.read(path)
     except OSError as error:
         raise StepFailed(
             f"cannot read {path}, which the kubeconfig names: {_reason(error)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,3 +144,11 @@ def test_the_command_names_what_it_filled_and_no_value(jr2: Jr2, tmp_path: Path)
         "→ .env: A, C",
     ]
     assert "CANARY" not in said.stderr + said.stdout
+
+
+def test_a_pipe_is_a_warning_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+
+    assert env_file.fill(tmp_path / ".env", {}).warnings == (
+        "the file cannot be read: it is no regular file",
+    )

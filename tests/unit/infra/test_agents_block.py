@@ -60,6 +60,16 @@ def test_the_line_ends_of_the_file_are_kept(tmp_path: Path, package: Path) -> No
     assert file.read_bytes() == b"a\r\n" + BLOCK.replace("\n", "\r\n").encode() + b"\r\nb\r\n"
 
 
+def test_a_pipe_is_a_warning_and_is_not_waited_for(tmp_path: Path, package: Path) -> None:
+    os.mkfifo(tmp_path / "AGENTS.md")
+
+    assert agents_block.update(tmp_path, package, "1.2.3") == (
+        None,
+        "warning: AGENTS.md: it cannot be read (it is no regular file), so the jr2 block was not "
+        "updated",
+    )
+
+
 def test_a_link_stays_a_link(tmp_path: Path, package: Path) -> None:
     (tmp_path / "CLAUDE.md").write_text("<!-- jr2-docs:start --><!-- jr2-docs:end -->")
     (tmp_path / "AGENTS.md").symlink_to("CLAUDE.md")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from jr2.tree_hash import Entry
 from jr2_infra.assembly import seal
 from jr2_infra.assembly.dependencies import is_installer_record, split_requirements
 from jr2_infra.assembly.kit_closure import KitClosure, parse_pins
-from jr2_infra.assembly.lockfile import choose_lockfile
+from jr2_infra.assembly.lockfile import choose_lockfile, find_lockfile
 
 CLOSURE = KitClosure(
     {
@@ -59,6 +61,16 @@ def test_lockfile_refusals(present: set[str], message: str) -> None:
 
 def test_one_lockfile_is_taken() -> None:
     assert ("pdm", "pdm.lock") == choose_lockfile("/i", frozenset({"pdm.lock", "README.md"}))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("gone", path)])
+def test_a_lockfile_that_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "uv.lock")
+
+    with pytest.raises(StepFailed) as raised:
+        find_lockfile(tmp_path)
+
+    assert raised.value.printed == f"error: {tmp_path / 'uv.lock'} is no file"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.server
 import json
+import os
 import stat
 import sys
 import threading
@@ -173,6 +174,25 @@ def test_a_broken_file_is_named_and_not_quoted(tmp_path: Path) -> None:
         kube.load_context(None, environ(path))
 
     assert str(caught.value) == f"cannot read the kubeconfig {path}: it is not YAML"
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(StepFailed) as caught:
+        kube.load_context(None, environ(pipe))
+    assert str(caught.value) == f"cannot read the kubeconfig {pipe}: it is no regular file"
+
+    path = write(tmp_path / "config", config(user={"tokenFile": str(pipe)}))
+    with (
+        kube.load_context(None, environ(path)).http() as client,
+        pytest.raises(StepFailed) as caught,
+    ):
+        client.get("/version")
+    assert str(caught.value) == (
+        f"cannot read {pipe}, which the kubeconfig names: it is no regular file"
+    )
 
 
 def test_nothing_secret_is_shown(tmp_path: Path) -> None:

@@ -61,4 +61,6 @@ def find_lockfile(root: Path) -> Lockfile:
     """Return the Instance's lockfile; refusals as `choose_lockfile`."""
     names = frozenset(entry.name for entry in root.iterdir())
     manager, name = choose_lockfile(str(root), names)
+    if not (root / name).is_file():
+        raise StepFailed(f"{root / name} is no file")
     return Lockfile(manager, root / name)

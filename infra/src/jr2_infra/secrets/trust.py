@@ -17,6 +17,8 @@ from typing import Final
 from jr2 import names
 from jr2.errors import StepFailed
 
+from .. import regular
+
 FIELD: Final = "harness.ca_bundle"
 _BLOCK: Final = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----\r?\n.*?-----END \1-----", re.DOTALL)
 _LARGEST: Final = 256 * 2**10
@@ -39,7 +41,7 @@ def read_bundle(root: Path, given: str | None) -> str | None:
     if not path.is_relative_to(root.resolve()):
         raise _refused(given, f"{path} is outside the Instance folder, whose part it must be")
     try:
-        content = path.read_bytes()
+        content = regular.read(path)
     except OSError as error:
         code = errno.errorcode.get(error.errno or 0, str(error.errno))
         raise StepFailed(f'{FIELD} "{given}" cannot be read ({code}): {path}') from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from pathlib import Path
 
@@ -97,3 +98,11 @@ def test_a_bundle_alone_and_an_authority_alone(corporate: Issued) -> None:
     alone = trust.bundles(None, corporate.certificate)
     assert set(alone) == {"extra.crt", "bundle.crt", "upstream.crt"}
     assert alone["extra.crt"] == corporate.certificate
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "ca.crt")
+
+    assert printed(tmp_path, "ca.crt") == (
+        f'error: harness.ca_bundle "ca.crt" cannot be read (ENXIO): {tmp_path / "ca.crt"}'
+    )
