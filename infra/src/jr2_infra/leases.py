@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from jr2 import names
 from jr2.errors import StepFailed
 
+from . import converge
 from .api import Api, ApiError
 from .closed_list import NAMESPACE
 from .components import operator
@@ -63,6 +64,7 @@ class Leases:
         try:
             # A Lease needs a place to be in.
             if api.get(NAMESPACE.path(name=names.SYSTEM_NAMESPACE)) is None:
+                converge.begin_to_write()
                 api.apply(NAMESPACE, operator.system_namespace())
         except ApiError as error:
             raise StepFailed(

@@ -14,8 +14,8 @@ import pytest
 
 from jr2 import names
 from jr2.errors import StepFailed
+from jr2_infra import converge, process_table
 from jr2_infra import lease as lease_module
-from jr2_infra import process_table
 from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan
 from jr2_infra.seen import plan_under
@@ -181,6 +181,19 @@ def test_another_instance_that_takes_the_shared_lease_over_ends_what_is_left(
 
     assert len(reporter.lines) == 1
     assert reporter.lines[0].startswith("lease: taken over from ")
+
+
+def test_the_namespace_that_a_shared_lease_needs_counts_as_written(
+    api: Api, http: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(converge, "_writes", threading.Event())
+    with held_leases(http, Reporter()) as leases:
+        leases.hold("demo")
+        assert not converge.has_written()
+
+        leases.hold_shared()
+
+        assert converge.has_written()
 
 
 class Plan:
