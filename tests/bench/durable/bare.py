@@ -1,4 +1,4 @@
-"""What the machine itself takes for the steps of one run: the trips and the syncs, and no work.
+"""What the machine itself takes: the trips and the syncs of steps, and no work.
 
 One process asks another over a socket, gets an answer of the length of a step's, and commits one row
 with a sync of the disk, again and again. Each side sleeps while it waits, as ours do; so this is the
@@ -17,6 +17,43 @@ _ASKED = b"x" * 200
 _ANSWER = b"x" * 900
 
 
+def open_log(folder: Path) -> sqlite3.Connection:
+    """Return a new database whose commits are synced, with one row."""
+    connection = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, body BLOB)")
+    connection.execute("INSERT INTO runs VALUES (1, x'')")
+    return connection
+
+
+def commit(connection: sqlite3.Connection, number: int) -> None:
+    """Commit one row; another one each time, for SQLite writes nothing for one that stays."""
+    connection.execute("UPDATE runs SET body = ?", (b"%d" % number + _ANSWER,))
+
+
+def p99(folder: Path, count: int, rate: float) -> float:
+    """Return the milliseconds in which 99 of 100 synced commits are done.
+
+    Args:
+        folder: on the disk that is measured.
+        count: how many are made.
+        rate: how many begin in each second.
+    """
+    connection = open_log(folder)
+    took = []
+    first = time.perf_counter()
+    for number in range(count):
+        due = first + number / rate
+        time.sleep(max(0.0, due - time.perf_counter()))
+        began = time.perf_counter()
+        commit(connection, number)
+        took.append(time.perf_counter() - began)
+    connection.close()
+    took.sort()
+    return took[int(count * 0.99)] * 1000
+
+
 def steps(folder: Path, count: int) -> float:
     """Return the bare steps of each second.
 
@@ -32,19 +69,15 @@ def steps(folder: Path, count: int) -> float:
             theirs.sendall(_ANSWER)
         os._exit(0)
     theirs.close()
-    connection = sqlite3.connect(folder / "bare.sqlite", isolation_level=None)
+    connection = open_log(folder)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, body BLOB)")
-        connection.execute("INSERT INTO runs VALUES (1, x'')")
         began = time.perf_counter()
-        for _ in range(count):
+        for number in range(count):
             ours.sendall(_ASKED)
             left = len(_ANSWER)
             while left:
                 left -= len(ours.recv(4096))
-            connection.execute("UPDATE runs SET body = ?", (_ANSWER,))
+            commit(connection, number)
         return count / (time.perf_counter() - began)
     finally:
         ours.close()

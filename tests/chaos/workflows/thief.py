@@ -55,7 +55,10 @@ def fork(c: Ctx, e: Fork) -> Ctx:
         os.setsid()
         if os.fork() == 0:
             while True:
-                Path(e.marker).write_text(str(os.getpid()))
+                # It may be killed at any point, so whoever reads the file finds all of it or none.
+                part = Path(f"{e.marker}.part")
+                part.write_text(str(os.getpid()))
+                part.replace(e.marker)
                 time.sleep(0.02)
         os._exit(0)
     while not Path(e.marker).exists():
