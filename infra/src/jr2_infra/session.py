@@ -53,6 +53,7 @@ from .objects import Wants
 from .parts import PartsWanted
 from .plan import ConvergePlan, make_plan
 from .report import Prompter, Reporter, line_code
+from .rollout import restart
 from .rules import KitRefs, Ownership, Place
 from .secrets.certificates import Certificates
 from .secrets.decided import SecretWants
@@ -550,11 +551,15 @@ class Session:
             stamp: the stamp of its own Lease, which a publish carries.
             staged: the Assembly.
             archive: where its archive is.
+
+        Raises:
+            StepFailed: the API server does not say the time.
         """
         return {
             run_file.NAMESPACE: self._place.namespace,
             run_file.LEASES: run_file.leases_text(leases.nonces()),
             surroundings.SETTING_LEASE: stamp,
+            surroundings.SETTING_BEGAN: self._began(),
             **delivery.delivery_settings(self._delivery()),
             **({surroundings.SETTING_FORCE: "true"} if self._force else {}),
             surroundings.SETTING_ARCHIVE: str(archive),
@@ -562,6 +567,14 @@ class Session:
             surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,
             surroundings.SETTING_HELD_DIGEST: plan.held_digest,
         }
+
+    def _began(self) -> str:
+        try:
+            return restart.moment(self._api)
+        except ApiError as error:
+            raise StepFailed(f"cannot read the cluster: {error.message}") from error
+        except httpx2.HTTPError as error:
+            raise StepFailed(f"the API server stopped answering ({error})") from error
 
     def _namespace_stays(self) -> None:
         """Look once more: an object that was applied to a namespace on its way out does not stay."""

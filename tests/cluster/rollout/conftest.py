@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from jr2_cli import tools
 from jr2_cli.local_cluster import layout
 from jr2_infra import closed_list, kube, kubectl
 from jr2_infra.api import Api
+from jr2_infra.rollout import restart
 from jr2_infra.rollout.wait import wait
 from jr2_infra.rollout.workload import Workload
 
@@ -94,8 +94,18 @@ class Cluster:
         finally:
             self.kubectl("delete", "namespace", name, "--wait=false")
 
-    def wait(self, workload: Workload) -> Outcome:
-        """Wait for a rollout as a `Rollout` step does."""
+    def moment(self) -> str:
+        """Return this moment as a run takes it down before it applies anything."""
+        with self.api() as api:
+            return restart.moment(api)
+
+    def wait(self, workload: Workload, *, began: str = "") -> Outcome:
+        """Wait for a rollout as a `Rollout` step does.
+
+        Args:
+            workload: what is rolled out.
+            began: when the run began; without it nothing is of an earlier one.
+        """
         said: list[str] = []
         error, started = "", time.monotonic()
         with self.api() as api:
@@ -109,23 +119,11 @@ class Cluster:
                         Path(self._kubectl), self.kubeconfig, one
                     ),
                     check_lease=lambda: None,
+                    began=began,
                 )
             except StepFailed as failed:
                 error = failed.printed
         return Outcome(said=tuple(said), error=error, seconds=time.monotonic() - started)
-
-    def until_older(self, query: str, *, seconds: float) -> None:
-        """Wait until what `kubectl get` finds first is older than that, by the API server's clock."""
-
-        def is_older() -> bool:
-            found = json.loads(self.kubectl("get", *query.split(), "-o", "json"))["items"]
-            if not found:
-                return False
-            made = datetime.fromisoformat(found[0]["metadata"]["creationTimestamp"])
-            with self.api() as api:
-                return (api.server_time() - made).total_seconds() > seconds
-
-        wait_for(f"{query} to be older than {seconds:g} s", is_older, 60)
 
     @contextmanager
     def rewritten_images(self, namespace: str, image: str, other: str) -> Iterator[None]:

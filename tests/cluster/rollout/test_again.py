@@ -1,7 +1,7 @@
 """A second rollout after the cause of the first failure was taken away, with no clean-up by hand.
 
 The kubelet and the controllers back off after a failure. What the first try left behind is started
-anew, and a fix of the object itself is judged by its own pods. The stories are told at the same
+anew by a second run that begins at once, and a fix of the object itself is judged by its own pods. The stories are told at the same
 time, and the tests read how each went.
 """
 
@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
 
 NAMESPACE, REFUSED = "rollout-again", "rollout-refused"
 LATE = "jr2.local/rollout-late:1"
-OLD_SECONDS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +39,9 @@ def late_image(cluster: Cluster) -> Story:
     what = workload("late-image", NAMESPACE, image=LATE)
     cluster.apply(manifest(what, spec(container(image=LATE))))
     first = cluster.wait(what)
-    cluster.until_older(f"pods -n {NAMESPACE} -l app=late-image", seconds=OLD_SECONDS)
     cluster.name_image(IMAGE, LATE)
     try:
-        return Story(first=first, second=cluster.wait(what))
+        return Story(first=first, second=cluster.wait(what, began=cluster.moment()))
     finally:
         cluster.forget_image(LATE)
 
@@ -59,9 +57,8 @@ def late_quota(cluster: Cluster) -> Story:
     what = workload("late-quota", REFUSED)
     cluster.apply(quota, manifest(what, spec()))
     first = cluster.wait(what)
-    cluster.until_older(f"replicasets -n {REFUSED} -l app=late-quota", seconds=OLD_SECONDS)
     cluster.kubectl("-n", REFUSED, "delete", "resourcequota", "no-pods")
-    return Story(first=first, second=cluster.wait(what))
+    return Story(first=first, second=cluster.wait(what, began=cluster.moment()))
 
 
 def fixed(kind: WorkloadKind) -> Callable[[Cluster], Story]:
@@ -73,8 +70,9 @@ def fixed(kind: WorkloadKind) -> Callable[[Cluster], Story]:
         more = {"strategy": {"type": "Recreate"}} if kind == "Deployment" else {}
         cluster.apply(manifest(what, spec(container(command=shell("exit 3"))), **more))
         first = cluster.wait(what)
+        began = cluster.moment()
         cluster.apply(manifest(what, spec(), **more))
-        return Story(first=first, second=cluster.wait(what))
+        return Story(first=first, second=cluster.wait(what, began=began))
 
     return told
 

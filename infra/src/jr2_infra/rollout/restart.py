@@ -4,43 +4,38 @@ After a failure the kubelet and the controllers wait before they try again: a pu
 a pod that a quota refused up to 17. When the cause was taken away in between and nothing of the
 object changed, `jr2 up` would meet the old failure and stop. It does what `kubectl rollout restart`
 does instead, once for each wait: a new revision is tried at once. What serves still serves, as in
-each rollout.
+each rollout. What stands since before this run began is of an earlier one, however young it is: a
+run begins before it applies anything.
 
 Source: field cases (a second run after the fix converges with no manual clean-up), ADR-0151.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 
 from .. import closed_list
 from ..api import Api
 from ..derived.more import RESTARTED_AT
-from .decide import Observation, left_over
 from .workload import Workload
 
-OLD_SECONDS: Final = 15
-"""How long ago something must have failed to be of an earlier run."""
 MANAGER: Final = "kubectl-rollout"
 """The field manager under which kubectl writes the same annotation."""
 _TIME: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
-def old_trouble(api: Api, seen: Observation) -> str:
-    """Return the trouble that an earlier rollout left behind; empty when there is none.
+def moment(api: Api) -> str:
+    """Return this moment by the clock of the API server, which also says when a pod was made.
 
-    The clock is the API server's, for the times that it is compared with are.
+    Raises:
+        ApiError: the server refused, or says no time.
     """
-    if not left_over(seen, before="~"):
-        return ""
-    before = api.server_time() - timedelta(seconds=OLD_SECONDS)
-    return left_over(seen, before=before.strftime(_TIME))
+    return api.server_time().strftime(_TIME)
 
 
 def restart(api: Api, workload: Workload) -> None:
     """Ask for a new revision of a workload, as `kubectl rollout restart` does."""
-    template = {"metadata": {"annotations": {RESTARTED_AT: api.server_time().strftime(_TIME)}}}
+    template = {"metadata": {"annotations": {RESTARTED_AT: moment(api)}}}
     api.merge_patch(
         closed_list.kind_of(workload.kind).path(workload.namespace, workload.name),
         {"spec": {"template": template}},

@@ -56,6 +56,7 @@ def wait(
     progress: Callable[[str | None], None],
     kubectl: Callable[[Workload], Kubectl],
     check_lease: Callable[[], None],
+    began: str,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
@@ -68,6 +69,7 @@ def wait(
         progress: shows what is waited for, on a terminal; `None` takes it away.
         kubectl: starts `kubectl rollout status` for a workload.
         check_lease: raises when this run may no longer write.
+        began: when this run began, before it applied anything, as `restart.moment` gives it.
         sleep: waits some seconds.
         clock: the seconds that passed, from any start.
 
@@ -78,7 +80,7 @@ def wait(
     waiting = _Wait(api, workload, say=say, kubectl=kubectl, clock=clock)
     try:
         seen = waiting.look(sleep)
-        reason = restart.old_trouble(api, seen)
+        reason = decide.left_over(seen, before=began)
         if reason:
             check_lease()
             say(restart.restart_line(workload, reason))

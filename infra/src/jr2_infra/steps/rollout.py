@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from .. import kubectl
 from ..rollout.wait import wait
 from ..workloads import workload_of
-from .surroundings import Surroundings
+from .surroundings import SETTING_BEGAN, Surroundings
 
 
 def wait_for_rollout(inputs: Mapping[str, str], around: Surroundings) -> None:
@@ -25,5 +25,6 @@ def wait_for_rollout(inputs: Mapping[str, str], around: Surroundings) -> None:
         say=around.say,
         progress=around.progress,
         check_lease=around.check_lease,
+        began=around.settings[SETTING_BEGAN],
         kubectl=lambda workload: kubectl.RolloutStatus(around.kubectl, around.kubeconfig, workload),
     )

@@ -15,6 +15,8 @@ from pathlib import Path
 from ..api import Api
 
 SETTING_LEASE = "lease-stamp"
+SETTING_BEGAN = "began"
+"""When the run began, by the clock of the API server; pods that are older are of another run."""
 SETTING_ARCHIVE = "archive"
 SETTING_WORKFLOWS = "workflows"
 SETTING_IMAGES_DIGEST = "images-digest"

@@ -181,7 +181,10 @@ class OneNamespace:
         self._namespace = namespace
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        assert (request.method, request.url.path) == ("GET", "/api/v1/namespaces/demo")
+        assert request.method == "GET"
+        if request.url.path == "/version":
+            return httpx2.Response(200, json={}, headers={"Date": "Thu, 01 Jan 2026 00:10:00 GMT"})
+        assert request.url.path == "/api/v1/namespaces/demo"
         if self._namespace is None:
             return httpx2.Response(404, json={"message": "not found"})
         return httpx2.Response(200, json=self._namespace)

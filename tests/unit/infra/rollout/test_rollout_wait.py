@@ -93,6 +93,7 @@ def run(
     clock: Clock | None = None,
     has_words: bool = True,
     check_lease: Callable[[], None] = lambda: None,
+    began: str = "2026-01-01T00:09:45Z",
 ) -> tuple[list[str], list[FakeKubectl], Clock, str]:
     said: list[str] = []
     shown: list[str | None] = []
@@ -112,6 +113,7 @@ def run(
             progress=shown.append,
             kubectl=kubectl,
             check_lease=check_lease,
+            began=began,
             sleep=clock.sleep,
             clock=clock,
         )
@@ -349,8 +351,11 @@ class Left:
         )
 
 
-def test_an_old_failure_is_started_anew_once(rollout: Rollout) -> None:
-    left = Left(rollout, heals=True, created="2026-01-01T00:01:00Z")
+@pytest.mark.parametrize("created", ["2026-01-01T00:01:00Z", "2026-01-01T00:09:44Z"])
+def test_an_old_failure_is_started_anew_once_also_one_of_a_second_ago(
+    rollout: Rollout, created: str
+) -> None:
+    left = Left(rollout, heals=True, created=created)
     checked: list[int] = []
     said, _, clock, error = run(
         left.api(), rollout.workload, check_lease=lambda: checked.append(len(left.patches))
