@@ -13,8 +13,10 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import pytest
 
 from jr2 import names
 from jr2_cli import tools
+from jr2_infra import process_table
 from jr2_infra.engine import minder
 from tests.cluster.conftest import BIN, CONTEXT, Instance, wait_for
 
@@ -281,6 +284,81 @@ def programs(tmp_path: Path) -> Programs:
 
 def lease_of(instance: Instance) -> Any:
     return instance.get("lease", names.CONVERGE_LEASE)["spec"]
+
+
+class Abandoned:
+    """A Lease that a killed run left behind, on another machine or with numbers that others have.
+
+    Args:
+        instance: whose namespace it is in.
+        holder: who the Lease says that it is.
+    """
+
+    def __init__(self, instance: Instance, **holder: Any) -> None:
+        said = {"user": "ada", "started": "2026-01-01T00:00:00Z", **holder}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        body = {
+            "metadata": {"annotations": {HOLDER: json.dumps(said)}},
+            "spec": {"holderIdentity": "left", "acquireTime": now, "renewTime": now},
+        }
+        instance.kubectl(
+            "-n", NAME, "patch", "lease", names.CONVERGE_LEASE, "--type=merge",
+            "-p", json.dumps(body),
+        )  # fmt: skip
+        self.instance = instance
+        self.words = f"ada on {said['host']} (pid {said['pid']}, since {said['started']})"
+
+    def is_taken_over(self) -> None:
+        """Converge with a closed standard input: nothing is asked, and one line says whose it was."""
+        edit_ping(self.instance)
+        lines = self.instance.up().rstrip().splitlines()
+        assert lines[-1] == CONVERGED
+        assert [line for line in lines if line.startswith("lease: ")] == [
+            f"lease: taken over from {self.words}, which no longer renews it"
+        ]
+        assert not lease_of(self.instance).get("holderIdentity")
+
+
+@pytest.mark.timeout(300)
+def test_the_lease_of_another_machine_is_taken_over_when_it_does_not_move(
+    instance: Instance,
+) -> None:
+    """Field case 4c: the number in it is that of a program of this machine, which is not ended."""
+    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
+        try:
+            Abandoned(
+                instance,
+                host="another-machine",
+                pid=other.pid,
+                session=other.pid,
+                session_start=process_table.start_of(other.pid),
+                mark="PATH=",
+            ).is_taken_over()
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("start", ["of another process", "its own"])
+def test_a_number_that_another_program_has_by_now_does_not_count(
+    instance: Instance, start: str
+) -> None:
+    """Field case 4d, also when the Lease was forged to name that very program."""
+    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
+        own = process_table.start_of(other.pid)
+        try:
+            Abandoned(
+                instance,
+                host=process_table.host(),
+                pid=other.pid,
+                session=other.pid,
+                session_start=own if start == "its own" else f"{own}0",
+                mark="PATH=",
+            ).is_taken_over()
+            assert other.poll() is None
+        finally:
+            other.kill()
 
 
 @pytest.mark.timeout(300)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +22,7 @@ from jr2_infra.rules import Place
 from jr2_infra.session import Session
 
 from .conftest import CONTEXT, Instance
+from .plain_stack import Stack
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
@@ -105,7 +108,7 @@ def cluster(
 
 
 def test_a_converge_a_use_a_preview_and_a_removal_with_exactly_their_roles(
-    cluster: Cluster,
+    cluster: Cluster, tmp_path: Path
 ) -> None:
     instance = cluster.instance
     converge = {"KUBECONFIG": str(cluster.account("converge", access.converge(NAME, shared=True)))}
@@ -130,12 +133,35 @@ def test_a_converge_a_use_a_preview_and_a_removal_with_exactly_their_roles(
     plan = look(instance, place, preview)
     assert plan.differences == ()
     assert versions(instance) == before
+    said = pulumi_preview(instance, preview, tmp_path)
+    assert "Traceback" not in said
+    assert "forbidden" not in said
+    # The stack is new, so that the plugin is asked for each object.
+    assert re.search(r"\+ 2\d|\+ 3\d", said.partition("Resources:")[2]), said
+    # What somebody changed is named as drift to whoever may only look.
+    instance.kubectl("-n", NAME, "delete", "service", names.ORCHESTRATOR)
+    before = versions(instance)
+    said = pulumi_preview(instance, preview, tmp_path)
+    assert f"drift: Service {names.ORCHESTRATOR} in {NAME} is gone" in said
+    assert versions(instance) == before
 
     remove = cluster.account("remove", (*access.converge(NAME, shared=False), *access.remove(NAME)))
     gone = instance.jr2(
         "down", "--context", CONTEXT, "--yes", environment={"KUBECONFIG": str(remove)}
     )
     assert gone.stderr.splitlines()[-1] == "removed"
+
+
+def pulumi_preview(instance: Instance, kubeconfig: Path, folder: Path) -> str:
+    """Run a plain `pulumi preview` with the rights of a kubeconfig; return what it says."""
+    place = folder / f"stack-{len(list(folder.iterdir()))}"
+    place.mkdir()
+    stack = Stack(f"test-rights-{os.getpid()}", place, str(kubeconfig))
+    try:
+        stack.set(instance=str(instance.folder), context=CONTEXT)
+        return stack.preview()
+    finally:
+        stack.remove()
 
 
 def versions(instance: Instance) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from . import processes
 from .engine import minder
+from .engine.run_file import ENV_RUN_FILE
 
 
 def host() -> str:
@@ -41,17 +42,21 @@ def is_running(pid: int, start: str) -> bool:
 def end_left_over(session: int, start: str, mark: str) -> list[int]:
     """Kill what is left of an engine whose command is gone; return the processes that were left.
 
-    A session is the engine's when its leader is the process that was recorded, or, with the leader
-    gone, when one of its processes carries the run's mark in its environment. Any other process
-    that came by one of the numbers is not touched.
+    The numbers stand in a Lease, which somebody may have forged. So a session is the engine's only
+    when one of its processes has the run's own file in its environment, as only an engine of jr2
+    has; where no environment can be read, when its leader is the process that was recorded. Any
+    other process that came by one of the numbers is not touched.
 
     Args:
         session: the session that the minder led, which is its process number.
         start: when the minder was started.
-        mark: a text that stands in the environment of every process of that run only.
+        mark: the path of the run file, which each process of that run has in `JR2_RUN_FILE`.
     """
     members = minder.session_members(session)
-    ours = is_running(session, start) or any(_carries(pid, mark) for pid in members)
+    if Path("/proc/self/environ").exists():
+        ours = any(_carries(pid, mark) for pid in members)
+    else:
+        ours = is_running(session, start)
     if not members or not ours or session == os.getsid(0):
         return []
     minder.end_session(session)
@@ -60,7 +65,8 @@ def end_left_over(session: int, start: str, mark: str) -> list[int]:
 
 def _carries(pid: int, mark: str) -> bool:
     try:
-        return bool(mark) and mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return bool(mark) and f"{ENV_RUN_FILE}={mark}".encode() in entries
     except OSError:
         return False
 

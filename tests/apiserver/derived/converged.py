@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import httpx2
 
@@ -65,13 +66,14 @@ class Converged:
     Args:
         server: the server; it ends with whoever made it.
         name: the Instance's name and namespace.
+        kubeconfig: whose rights it has; an administrator's when it is not given.
     """
 
-    def __init__(self, server: ApiServer, name: str) -> None:
+    def __init__(self, server: ApiServer, name: str, kubeconfig: Path | None = None) -> None:
         self.server = server
         self.name = name
         self.world = world_of(server, name)
-        self.context = server.kube_context()
+        self.context = server.kube_context(kubeconfig)
         self.http: httpx2.Client = self.context.http(timeout=30)
         self.api = Api(self.http)
         self.tooling = Tooling(

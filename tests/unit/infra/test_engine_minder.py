@@ -53,8 +53,10 @@ def all_gone(pids: list[int], seconds: float) -> bool:
     return not any(process_table.start_of(pid) for pid in pids)
 
 
-def minded(folder: Path, seconds: float) -> Minded:
-    return Minded([sys.executable, "-c", FAMILY, folder, str(seconds)], cwd=None, env=ENV)
+def minded(folder: Path, seconds: float, **env: str) -> Minded:
+    return Minded(
+        [sys.executable, "-c", FAMILY, folder, str(seconds)], cwd=None, env={**ENV, **env}
+    )
 
 
 def test_output_and_exit_code_of_the_program_come_through() -> None:
@@ -141,3 +143,26 @@ def test_only_the_session_that_is_meant_is_ended(tmp_path: Path) -> None:
         assert process_table.end_left_over(os.getsid(0), mine, "no-such-mark") == []
     finally:
         other.end()
+
+
+@pytest.mark.parametrize("mark", ["PATH=", "PATH", "/", "", "=", "other/run.json", "run.json"])
+def test_a_forged_record_ends_no_program_that_is_not_an_engine(tmp_path: Path, mark: str) -> None:
+    """The session and its start are true; only an engine has the run file in its environment."""
+    theirs = minded(tmp_path, 60)
+    pids = family(tmp_path)
+    try:
+        assert process_table.end_left_over(theirs.session, theirs.start, mark) == []
+        assert all(process_table.start_of(pid) for pid in pids)
+    finally:
+        theirs.end()
+
+
+def test_what_has_the_run_file_of_the_record_is_ended(tmp_path: Path) -> None:
+    ours = minded(tmp_path, 60, JR2_RUN_FILE="/dev/shm/jr2-0-abc/run.json")
+    pids = family(tmp_path)
+    try:
+        left = process_table.end_left_over(ours.session, "", "/dev/shm/jr2-0-abc/run.json")
+        assert set(pids) <= set(left)
+        assert all_gone(pids, 2)
+    finally:
+        ours.end()
