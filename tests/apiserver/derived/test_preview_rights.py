@@ -15,7 +15,6 @@ import pytest
 from jr2 import names
 from jr2.errors import StepFailed
 from jr2_infra import access, closed_list
-from tests.apiserver.conftest import StartApiServer
 from tests.apiserver.derived.conftest import versions
 from tests.apiserver.derived.converged import Converged
 from tests.apiserver.server import ApiServer
@@ -25,10 +24,9 @@ VIEWER = {"kind": "User", "name": "viewer", "apiGroup": "rbac.authorization.k8s.
 
 
 @pytest.fixture
-def converged(start_api_server: StartApiServer) -> Iterator[Converged]:
-    server = start_api_server()
-    with Converged(server, NAME) as made:
-        server.add_namespace(NAME, {names.LABEL_INSTANCE: NAME})
+def converged(own_server: ApiServer) -> Iterator[Converged]:
+    with Converged(own_server, NAME) as made:
+        own_server.add_namespace(NAME, {names.LABEL_INSTANCE: NAME})
         made.heal(made.look())
         yield made
 
