@@ -136,14 +136,32 @@ def test_no_user_and_no_password_is_printed(url: str) -> None:
     assert "CANARY" not in str(raised.value)
 
 
-def test_a_password_is_refused() -> None:
+@pytest.mark.parametrize(
+    "user",
+    [
+        "x:CANARY",
+        ":CANARY",
+        "ghp_CANARYCANARYCANARY12",
+        "github_pat_CANARYCANARY_CANARY",
+        "glpat-CANARY-CANARY_CANARY",
+        "glpat%2DCANARY-CANARY_CANARY",
+    ],
+)
+def test_a_password_or_a_token_is_refused(user: str) -> None:
     with pytest.raises(RepoUrlError) as raised:
-        identify("https://x:CANARY@github.com/acme/app")
+        identify(f"https://{user}@github.com/acme/app")
 
     assert str(raised.value) == (
         'the repository url "https://github.com/acme/app" holds a password: give it as the token '
         "of an entry in git.credentials (ADR-0051)"
     )
+
+
+@pytest.mark.parametrize(
+    "user", ["git", "me", "acme-org", "gh", "global-engineering-team", "ghp_me"]
+)
+def test_a_user_is_no_part_of_an_identity(user: str) -> None:
+    assert repo_identity.identity(f"https://{user}@github.com/acme/app") == "github.com/acme/app"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BeforeValidator, StringConstraints
 
 from .config_part import empty_is_unset, quoted, wrong_shape
+from .repo_identity import is_token
 
 _LABEL: Final = "[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
@@ -23,8 +24,6 @@ _LONGEST_SUBDOMAIN: Final = 253
 _KEY: Final = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 _VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?")
 _VARIABLE: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_TOKENS: Final = re.compile("(?:gh[a-z]_|github_pat_|glpat)[A-Za-z0-9_]{16,}")
-"""What tokens of git hosts look like where they are legal names of variables."""
 _FIELDS: Final = (
     "metadata.name",
     "metadata.namespace",
@@ -67,7 +66,7 @@ def _data_key(text: str) -> str:
 
 
 def _variable(text: str) -> str:
-    if not _VARIABLE.fullmatch(text) or _TOKENS.fullmatch(text):
+    if not _VARIABLE.fullmatch(text) or is_token(text):
         raise wrong_shape(
             "must be the name of a variable, such as GITHUB_TOKEN, and never its value; what was "
             "given is not shown"

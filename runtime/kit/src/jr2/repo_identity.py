@@ -3,8 +3,8 @@
 Repo Slots, the fence of `git.credentials`, the Repo cache and its keys all compare identities, so
 two spellings of one repository are one Repo. A url that could mean another repository to a git
 server than its identity says is refused: a path with `..`, a query, a host that ssh would take for
-an option. The user of a url is no part of its identity and is never printed; a password is refused,
-since a url is written into objects that many may read.
+an option. The user of a url is no part of its identity and is never printed; a password is refused, and so is
+a token in the place of a user, since a url is written into objects that many may read.
 
 Source: spec/authoring.md §3.4, seed 003 (How an entry matches a Repo), ADR-0051, ADR-0137.
 """
@@ -36,6 +36,7 @@ _PLACE: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]*))
 _HOST: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _SAMPLE: Final = 'write one such as "https://github.com/you/app.git"'
 _LONGEST_SLUG: Final = 40
+_TOKEN: Final = re.compile(r"(?:gh[oprsu]_|github_pat_|gl(?:pat|dt|ptt|oas)-)[A-Za-z0-9_.-]{16,}")
 
 
 class RepoUrlError(ValueError):
@@ -124,6 +125,11 @@ def entry_for(identity: str, entries: Sequence[E]) -> E | None:
     return max(found, key=lambda one: 0 if one.match == "*" else len(one.match), default=None)
 
 
+def is_token(text: str) -> bool:
+    """Say whether a text looks like a token of a git host, by the prefix that those have."""
+    return _TOKEN.fullmatch(text) is not None
+
+
 def shown(url: str) -> str:
     """Return a url as it may be printed: without its user."""
     return re.sub(r"^([A-Za-z][A-Za-z0-9+.-]*://)[^/]*@", r"\1", url)
@@ -134,7 +140,7 @@ def _remote(url: str, way: Way, rest: str) -> RepoIdentity:
         raise _wrong(url, "has a query or a fragment")
     place, _, path = rest.partition("/")
     user, at, place = place.rpartition("@")
-    if ":" in user:
+    if ":" in user or is_token(unquote(user)):
         raise _wrong(
             url, "holds a password: give it as the token of an entry in git.credentials (ADR-0051)"
         )
