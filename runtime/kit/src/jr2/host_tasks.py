@@ -114,7 +114,10 @@ class TaskLoop:
             # Another task may have taken it. Each starts again, apart, until it is known which.
             traceback.print_exc()
             os._exit(1)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            # Also one that is no `Exception`: who never answers leaves its run waiting for ever.
             print(f"run {run_id}: task {key} raised:", file=sys.stderr)
             traceback.print_exc()
             return TaskRaised(id=request, key=key, reason=reason(error))

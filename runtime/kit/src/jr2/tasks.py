@@ -12,7 +12,7 @@ import inspect
 import typing
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
@@ -124,8 +124,12 @@ def make_task(
     return Task(machine, slot, bool(needed), function, input_type, output_type)
 
 
+LONGEST_REASON: Final = 4_000
+"""Characters of a reason: it is stored with the run, and shown wherever the run is."""
+
+
 def reason(error: BaseException) -> str:
-    """Return why something of the user's failed, in one line, without a traceback."""
+    """Return why something of the user's failed, in short and without a traceback."""
     if isinstance(error, ValidationError):
         text = f"{error.title}: {problems(error)}"
     else:
@@ -135,6 +139,8 @@ def reason(error: BaseException) -> str:
             text = "(its text cannot be read)"
     name = type(error).__name__
     whole = f"{name}: {text}" if text else name
+    if len(whole) > LONGEST_REASON:
+        whole = f"{whole[:LONGEST_REASON]}… ({len(whole)} characters)"
     return whole.encode(errors="replace").decode()
 
 

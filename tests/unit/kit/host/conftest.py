@@ -100,6 +100,18 @@ async def leave() -> None:
     sys.exit(3)
 
 
+class Own(BaseException):
+    pass
+
+
+async def odd() -> None:
+    raise Own("no Exception")
+
+
+async def shout() -> None:
+    raise ValueError("x" * 10_000_000)
+
+
 async def big(size: int) -> str:
     return "x" * size
 
@@ -140,7 +152,7 @@ def spin(c, e):
 
 m = Machine("tasks", context=Ctx, start=lambda i: Ctx(text="x" * (i.door or 0)))
 a = m.state("a", initial=True)
-for function in (sleep, fail, leave, give_up, big, paths, environment, stubborn, block):
+for function in (sleep, fail, leave, odd, shout, give_up, big, paths, environment, stubborn, block):
     m.task(function.__name__, function)
 a.gate().on(Go, assign=spin)
 machine = m.build()

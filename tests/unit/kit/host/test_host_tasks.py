@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from jr2 import names
+from jr2.tasks import LONGEST_REASON
 from tests.unit.kit.host.conftest import DEADLINE, TASKS, Assembly, wait_for
 
 
@@ -34,6 +35,14 @@ def test_tasks_run_beside_each_other_and_answer_when_they_end(
     left = process.task("leave", key="leave")
     assert process.read()[0]["reason"] == "SystemExit: 3"
     assert left == failed + 1
+    # What is no `Exception` is a failure too: a task that never answers holds its run for ever.
+    process.task("odd", key="odd")
+    assert process.read()[0]["reason"] == "Own: no Exception"
+    process.task("shout", key="shout")
+    shouted = process.read()[0]["reason"]
+    assert shouted.startswith("ValueError: xxx")
+    assert shouted.endswith("x… (10000012 characters)")
+    assert len(shouted) < LONGEST_REASON + 100
     process.task("give_up", key="give_up")
     assert process.read()[0]["reason"] == "CancelledError"
     process.task("big", names.MAX_EVENT, key="big")

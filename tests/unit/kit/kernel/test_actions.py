@@ -183,3 +183,18 @@ def test_an_event_may_be_raised_and_delivered_by_its_name() -> None:
     assert machine.view(gone.snapshot).value == "two"
     over = machine.fault(snapshot, "over").snapshot
     assert kernel.deliver(machine.chart, over, "go", Go()).snapshot is over
+
+
+def test_the_text_of_an_error_is_cut_so_that_the_fault_says_it() -> None:
+    """Were it kept whole, the run would end for the size of its snapshot instead."""
+    m = Machine("shout", context=Ctx, start=lambda _: Ctx())
+    m.state("one", initial=True).gate()
+
+    def shout(c: Ctx) -> Ctx:
+        raise ValueError("x" * 2_000_000)
+
+    m.on(Go, assign=lambda c, e: shout(c))
+    fault = str(Run(m.build()).gate("one", "go").view.fault)
+    assert fault.startswith('the assign of the root on "go" raised ValueError: xxx')
+    assert fault.endswith("x… (2000012 characters)")
+    assert len(fault) < 5_000

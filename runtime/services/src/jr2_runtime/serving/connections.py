@@ -43,7 +43,8 @@ class Connection(H11Protocol):
         """Take a connection, if there is room for one more."""
         super().connection_made(transport)
         if len(self.connections) > self.most:
-            log.warning("a connection was closed", extra={"connections": len(self.connections)})
+            if len(self.connections) == self.most + 1:  # one line, however many come at once
+                log.warning("no more connections are taken", extra={"connections": self.most})
             transport.close()
             return
         self._look()
