@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +24,7 @@ async def test_whole_statuses_are_sent_a_piece_at_a_time(bench: Any) -> None:
 
     def fill(db: Any) -> None:
         for number in range(20):
-            run = replace(before, id=f"r{number:02}", view=json.dumps(large))
+            run = before._replace(id=f"r{number:02}", view=json.dumps(large))
             rows.insert(db, run, rows.NOTHING, bench.clock.now() + number)
 
     await bench.store.write(fill)
@@ -102,3 +101,18 @@ async def test_a_damaged_row_fails_its_own_event_and_no_other_of_the_batch(
         )
         codes = [answer.status_code for answer in answers]
         assert codes == [500 if run == runs[3] else 200 for run in runs]
+
+
+async def test_a_store_of_which_a_part_is_gone_is_shown_as_far_as_it_goes(
+    short_folder: Path, rig: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with rig.open_bench(short_folder) as bench:
+        await bench.publish()
+        run = await bench.start("gate")
+        await bench.store.write(lambda db: db.execute("DROP TABLE tasks"))
+    async with rig.open_bench(short_folder) as bench:
+        said = "the tasks of an Assembly were not started again"
+        await bench.eventually(lambda: said in caplog.text)
+        (observed,) = (await bench.get("/workflows/gate/runs")).json()
+        assert (observed["runId"], observed["value"]) == (run, "review")
+        assert (await bench.get("/healthz")).status_code == 200

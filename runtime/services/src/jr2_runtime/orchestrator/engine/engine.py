@@ -138,9 +138,16 @@ class Engine:
             except Exception:
                 # The root of this coroutine. The runs are live, and are compared when touched.
                 log.exception("the runs of an Assembly were not compared")
-            for task in await self._store.read(
-                lambda db, assembly=assembly: rows.unfinished(db, assembly)  # type: ignore[misc]
-            ):
+            try:
+                tasks = await self._store.read(
+                    lambda db, assembly=assembly: rows.unfinished(db, assembly)  # type: ignore[misc]
+                )
+            except sqlite3.Error:
+                # Of a damaged store. What can be read of it is shown, which a program that ends for
+                # it again and again would not do.
+                log.exception("the tasks of an Assembly were not started again")
+                continue
+            for task in tasks:
                 self._tasks.start(task)
         restored.announce()
 
