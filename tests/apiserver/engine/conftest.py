@@ -115,7 +115,10 @@ class Cluster:
             self.path(obj) + subresource,
             params={"fieldManager": manager, **params},
             content=json.dumps(body),
-            headers={"Content-Type": f"application/{kind}+json"},
+            # What is applied is YAML, of which JSON is a part.
+            headers={
+                "Content-Type": f"application/{kind}+{'yaml' if kind == 'apply-patch' else 'json'}"
+            },
         )
 
     def change(self, obj: Mapping[str, Any], body: Any, **how: Any) -> None:
