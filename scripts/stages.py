@@ -34,6 +34,8 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 PATIENCE = 40.0
 """Seconds that a stage has to end after an interrupt, before it is killed."""
 PYTEST = ("pytest", "-q")
+SHARED = ("-n", "2", "--dist", "worksteal")
+"""Two processes that share the tests: neighbours stay together, and so do what they set up."""
 IN_ORDER = (*PYTEST, "-p", "no:randomly")
 
 
@@ -222,7 +224,9 @@ CLUSTER = (
     Stage(name="cluster tests", command=(*IN_ORDER, "tests/cluster", f"--ignore={_LOCAL}")),
 )
 FAST = (
-    Stage(name="unit and contract tests", command=(*PYTEST, "tests/unit", "tests/contract")),
+    Stage(
+        name="unit and contract tests", command=(*PYTEST, *SHARED, "tests/unit", "tests/contract")
+    ),
     Stage(name="types, under each checker", command=(*PYTEST, "tests/typing")),
     Stage(name="Charts in the browser", command=(*PYTEST, "tests/browser")),
     Stage(name="branches of the kernel", command=("scripts/kernel-branches",)),

@@ -43,18 +43,18 @@ def fits(quoted: str, form: str) -> bool:
         or shared < min(map(len, (_own_words(quoted), _own_words(form)))) // 2
     ):
         return False
-    return _most(tokens(quoted), tokens(form)) > least
+    return _has_most(quoted, form, least + 1)
 
 
 def holds(quoted: str, part: str) -> bool:
     """Say whether a text of a page has a whole text of the code in it, and that is no small one."""
-    around = (HOLE, *tokens(part), HOLE)
-    return _count(part) >= _PART and _most(tokens(quoted), around) >= _count(part)
+    least = _count(part)
+    return least >= _PART and _has_most(quoted, f"{HOLE} {part} {HOLE}", least)
 
 
 def says(form: str, text: str) -> bool:
     """Say whether a template of the code makes a text; a constant may be a hole in it."""
-    return _most(tokens(text), tokens(form)) * 5 >= _count(text) * 4
+    return _has_most(text, form, -(-_count(text) * 4 // 5))
 
 
 def shows(form: str, text: str) -> bool:
@@ -67,6 +67,20 @@ def shows(form: str, text: str) -> bool:
 @cache
 def _count(text: str) -> int:
     return sum(token != HOLE for token in tokens(text))
+
+
+@cache
+def _all_tokens(text: str) -> frozenset[str]:
+    return frozenset(tokens(text))
+
+
+def _has_most(one: str, other: str, least: int) -> bool:
+    """Say whether the best alignment of two texts has at least so many tokens the same."""
+    # A token that the other text does not have is the same as none of it: most pairs end here.
+    there = _all_tokens(other)
+    if sum(token in there for token in tokens(one) if token != HOLE) < least:
+        return False
+    return _most(tokens(one), tokens(other)) >= least
 
 
 def _most(one: tuple[str, ...], other: tuple[str, ...]) -> int:

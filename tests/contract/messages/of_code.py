@@ -14,6 +14,7 @@ import ast
 import itertools
 import re
 import types
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,20 +50,26 @@ class Message:
 
 @dataclass(slots=True)
 class Source:
-    """A module: its tree, its functions and what its names mean."""
+    """A module: its tree, its functions, its classes and what its names mean.
+
+    The tree is walked once: `scoped` has each node with the innermost function around it.
+    """
 
     path: str
-    tree: ast.Module
+    scoped: tuple[tuple[ast.AST, ast.AST], ...]
     functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = field(default_factory=dict)
+    bases: dict[str, set[str]] = field(default_factory=dict)
     constants: dict[str, ast.expr] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path, root: Path) -> Source:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        source = cls(path=str(path.relative_to(root)), tree=tree)
-        for node in ast.walk(tree):
+        source = cls(path=str(path.relative_to(root)), scoped=tuple(_scoped(tree)))
+        for _, node in source.scoped:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 source.functions.setdefault(node.name, node)
+            elif isinstance(node, ast.ClassDef):
+                source.bases[node.name] = {_last(base) for base in node.bases}
         for statement in tree.body:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -78,7 +85,7 @@ def exceptions(sources: Iterable[Source]) -> dict[str, str]:
     """Return each class below `Jr2Error`, with what is printed before its message."""
     parents: dict[str, set[str]] = {}
     for source in sources:
-        for name, bases in _bases(source).items():
+        for name, bases in source.bases.items():
             parents.setdefault(name, set()).update(bases)
     known = {
         kind.__name__: kind.default_prefix
@@ -94,33 +101,23 @@ def exceptions(sources: Iterable[Source]) -> dict[str, str]:
     return known
 
 
-def _bases(source: Source) -> dict[str, set[str]]:
-    """Return the classes of a module, each with the names of its bases."""
-    return {
-        node.name: {_last(base) for base in node.bases}
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.ClassDef)
-    }
-
-
 def messages(sources: Sequence[Source]) -> list[Message]:
     """Return each message of the sources, in the order of the files."""
     raised = exceptions(sources)
     shared = _shared_functions(sources)
-    homes = [(source, _bases(source)) for source in sources]
     # A name that is an error in one module and another thing in the next means it at home only.
     other = {
         name
-        for _, classes in homes
-        for name, bases in classes.items()
+        for source in sources
+        for name, bases in source.bases.items()
         if name in raised and name != "Jr2Error" and not bases & raised.keys()
     }
     found: list[Message] = []
-    for source, classes in homes:
+    for source in sources:
         here = {
             name: prefix
             for name, prefix in raised.items()
-            if name not in other or classes.get(name, set()) & raised.keys()
+            if name not in other or source.bases.get(name, set()) & raised.keys()
         }
         found += _of(source, here, shared)
     return found
@@ -131,8 +128,8 @@ def texts(sources: Sequence[Source]) -> set[str]:
     shared = _shared_functions(sources)
     found: set[str] = set()
     for source in sources:
-        alone = {id(node.value) for node in ast.walk(source.tree) if isinstance(node, ast.Expr)}
-        for scope, node in _scoped(source.tree):
+        alone = {id(node.value) for _, node in source.scoped if isinstance(node, ast.Expr)}
+        for scope, node in source.scoped:
             # A string that stands alone is a docstring, and a text has more than one word.
             if isinstance(node, ast.Constant | ast.JoinedStr) and id(node) not in alone:
                 forms = Reading(source, scope, shared).forms(node)
@@ -144,7 +141,7 @@ def _of(
     source: Source, raised: Mapping[str, str], shared: Mapping[str, tuple[Source, ast.AST]]
 ) -> Iterator[Message]:
     seen: set[tuple[int, int]] = set()
-    for scope, node in _scoped(source.tree):
+    for scope, node in source.scoped:
         found = _message_of(node, raised) or _passed_on(node, source, raised)
         if found is None or (found[1].lineno, found[1].col_offset) in seen:
             continue
@@ -220,15 +217,14 @@ def _start(node: ast.expr) -> str:
 
 
 def _scoped(tree: ast.Module) -> Iterator[tuple[ast.AST, ast.AST]]:
-    """Yield each node with the innermost function around it."""
-
-    def down(node: ast.AST, scope: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield each node with the innermost function around it; what is outermost comes first."""
+    todo: deque[tuple[ast.AST, ast.AST]] = deque([(tree, tree)])
+    while todo:
+        scope, node = todo.popleft()
+        inner = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
-            yield scope, child
-            inner = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-            yield from down(child, child if inner else scope)
-
-    yield from down(tree, tree)
+            todo.append((node if inner else scope, child))
+            yield todo[-1]
 
 
 def _shared_functions(sources: Sequence[Source]) -> dict[str, tuple[Source, ast.AST]]:

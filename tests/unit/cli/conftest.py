@@ -7,17 +7,18 @@ what only a process shows. Both have streams that are no terminal and an empty h
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.server
-import io
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 from unittest import mock
 
 import pytest
@@ -38,10 +39,14 @@ class Said:
 
 
 class Jr2(Protocol):
-    """Runs `jr2` with these arguments to its end."""
+    """Runs `jr2` with these arguments to its end; without `stdin` it is empty."""
 
     def __call__(
-        self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
     ) -> Said: ...
 
 
@@ -63,6 +68,22 @@ def empty_folder(tmp_path: Path) -> Path:
     return folder
 
 
+@contextlib.contextmanager
+def _standard_input(content: bytes) -> Iterator[TextIO]:
+    """Put a stream with this content where a process has its standard input, at descriptor 0."""
+    before = os.dup(0)
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(content)
+            file.seek(0)
+            os.dup2(file.fileno(), 0)
+        with open(0, encoding="utf-8", errors="strict", closefd=False) as stream:
+            yield stream
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
+
+
 @pytest.fixture
 def jr2(
     tmp_path: Path,
@@ -72,15 +93,21 @@ def jr2(
 ) -> Jr2:
     """`jr2` in this process, in an empty folder, with an empty home."""
 
-    def run(*arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Said:
+    def run(
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> Said:
         environment = {**clean_environment(tmp_path), **(env or {})}
         # The whole environment comes back afterwards: the command fills it from `.env`.
         with (
             mock.patch.dict(os.environ, environment, clear=True),
             monkeypatch.context() as patched,
+            _standard_input(stdin) as stream,
         ):
             patched.chdir(empty_folder if cwd is None else cwd)
-            patched.setattr(sys, "stdin", io.StringIO())
+            patched.setattr(sys, "stdin", stream)
             capfd.readouterr()
             code = main.main(arguments)
         said = capfd.readouterr()
@@ -93,18 +120,22 @@ def jr2(
 def jr2_process(tmp_path: Path, empty_folder: Path) -> Jr2:
     """`jr2` in a process of its own, in an empty folder, with an empty home."""
 
-    def run(*arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Said:
+    def run(
+        *arguments: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+    ) -> Said:
         done = subprocess.run(
             [sys.executable, "-m", "jr2_cli", *arguments],
             cwd=empty_folder if cwd is None else cwd,
             env={**clean_environment(tmp_path), **(env or {})},
-            stdin=subprocess.DEVNULL,
+            input=stdin,
             capture_output=True,
-            text=True,
             timeout=_LIMIT,
             check=False,
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return run
 

@@ -46,10 +46,8 @@ def test_no_command_is_the_usage_on_stderr_and_exits_2(jr2_process: Jr2) -> None
         ("--frob", 'error: unknown option "--frob"'),
     ],
 )
-def test_an_unknown_word_says_so_then_the_usage_and_exits_2(
-    jr2_process: Jr2, word: str, line: str
-) -> None:
-    said = jr2_process(word)
+def test_an_unknown_word_says_so_then_the_usage_and_exits_2(jr2: Jr2, word: str, line: str) -> None:
+    said = jr2(word)
 
     assert (said.code, said.stdout) == (2, "")
     assert said.stderr == f"{line}\n\n{verbs.usage()}\n"
@@ -130,10 +128,18 @@ def test_an_input_that_is_no_json_object_is_refused_before_anything_is_asked(
     ],
 )
 def test_a_byte_that_is_no_unicode_is_refused_before_anything_is_asked(
-    tmp_path: Path, arguments: list[bytes], name: str
+    jr2: Jr2, arguments: list[bytes], name: str
 ) -> None:
+    # A process finds such a byte in its arguments as `os.fsdecode` gives it.
+    said = jr2(*map(os.fsdecode, arguments))
+
+    assert (said.code, said.stdout) == (2, "")
+    assert said.stderr == f"error: {name} is not valid Unicode\n"
+
+
+def test_a_byte_that_is_no_unicode_reaches_the_process(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable.encode(), b"-m", b"jr2_cli", *arguments],
+        [sys.executable.encode(), b"-m", b"jr2_cli", b"run", b"ping", b"-n", b"\xff"],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -142,7 +148,7 @@ def test_a_byte_that_is_no_unicode_is_refused_before_anything_is_asked(
     )
 
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.decode() == f"error: {name} is not valid Unicode\n"
+    assert done.stderr == b"error: -n is not valid Unicode\n"
 
 
 @pytest.mark.parametrize("given", ["BAD NS", "", "a.b", "-a", "a-", "x" * 64, "a/b", "é"])
@@ -177,6 +183,7 @@ def test_a_dns_label_names_a_namespace(jr2: Jr2, given: str) -> None:
     ],
 )
 def test_an_input_comes_from_a_file_or_from_stdin(
+    jr2: Jr2,
     far: FarOrchestrator,
     at: dict[str, str],
     tmp_path: Path,
@@ -186,19 +193,23 @@ def test_an_input_comes_from_a_file_or_from_stdin(
     line: str | None,
 ) -> None:
     (tmp_path / "input.json").write_bytes(content)
-    done = subprocess.run(
-        [sys.executable, "-m", "jr2_cli", "run", "ping", "--detach", "--input", option],
-        cwd=tmp_path,
-        env={**os.environ, **at},
-        input=content,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    arguments = ("run", "ping", "--detach", "--input", option)
+    said = jr2(*arguments, cwd=tmp_path, env=at, stdin=content)
 
-    assert (done.returncode, done.stderr.decode()) == (code, f"{line or f'→ {far.url}'}\n")
+    assert (said.code, said.stderr) == (code, f"{line or f'→ {far.url}'}\n")
     asked = [("POST", "/workflows/ping/runs", {"message": "hi"})] if line is None else []
     assert far.asked == asked
+
+
+@pytest.mark.parametrize("option", ["-", "@/dev/stdin"])
+def test_an_input_comes_from_the_stdin_of_the_process(
+    jr2_process: Jr2, far: FarOrchestrator, at: dict[str, str], option: str
+) -> None:
+    arguments = ("run", "ping", "--detach", "--input", option)
+    said = jr2_process(*arguments, env=at, stdin='{"message":"hé"}'.encode())
+
+    assert (said.code, said.stderr) == (0, f"→ {far.url}\n")
+    assert far.asked == [("POST", "/workflows/ping/runs", {"message": "hé"})]
 
 
 def test_an_input_from_a_closed_stdin_is_empty(tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jr2 import Config
 from jr2.errors import Jr2Error
 from jr2_infra import check
 from jr2_infra.facts import kit
+from jr2_infra.facts.instance import ReadInstance
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import MakeInstance, Said
@@ -180,22 +182,18 @@ def test_a_wrong_field_is_named_by_its_place(
     ],
 )
 def test_a_version_between_releases_needs_its_images(
-    make_instance: MakeInstance,
-    said: Said,
+    tmp_path: Path,
     version: str,
     checkout: Path | None,
     mirror: str | None,
     refused: bool,
 ) -> None:
-    root = make_instance(
-        {"jr2_config.py": f"from jr2 import Config\nconfig = Config(kit_registry={mirror!r})"}
-    )
-    opened = check.open_instance(root, said)
+    root, config = tmp_path, Config(kit_registry=mirror)
     between = check.OpenInstance(
         root=root,
-        name=opened.name,
-        config=opened.config,
-        read=opened.read,
+        name="my-instance",
+        config=config,
+        read=ReadInstance(config=config, workflows=(), problems=()),
         kit_version=version,
         checkout=checkout,
     )
