@@ -84,6 +84,21 @@ def test_an_event_is_the_line_that_it_stands_for(tmp_path: Path) -> None:
     assert json.loads(event.stdout) == {"code": "error", "text": text}
 
 
+@pytest.fixture(scope="module")
+def completion(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `jr2 --install-completion` writes for bash."""
+    home = tmp_path_factory.mktemp("completion")
+    file = home / "jr2.bash"
+    subprocess.run(
+        [JR2, "--install-completion", "--shell", "bash", "--output", str(file)],
+        env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    return file
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash on this machine")
 @pytest.mark.parametrize(
     ("typed", "offered"),
@@ -94,19 +109,11 @@ def test_an_event_is_the_line_that_it_stands_for(tmp_path: Path) -> None:
     ],
 )
 def test_a_shell_completes_commands_and_options(
-    tmp_path: Path, typed: tuple[str, ...], offered: set[str]
+    completion: Path, typed: tuple[str, ...], offered: set[str]
 ) -> None:
-    file = tmp_path / "jr2.bash"
-    subprocess.run(
-        [JR2, "--install-completion", "--shell", "bash", "--output", str(file)],
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        check=True,
-        timeout=60,
-    )
     words = " ".join(("jr2", *typed))
     script = (
-        f"source {file}\n"
+        f"source {completion}\n"
         "function=$(complete -p jr2 | sed 's/.*-F \\([^ ]*\\).*/\\1/')\n"
         f"COMP_WORDS=({words}); COMP_CWORD={len(typed)}; COMP_LINE='{words}'\n"
         f"COMP_POINT=${{#COMP_LINE}}\n"

@@ -43,15 +43,13 @@ def distinctive() -> dict[str, str]:
 
 def spelt_again(source: str, known: dict[str, str]) -> Iterator[tuple[int, str]]:
     """Give line and name of each string of a source that is one of the values."""
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     # A string that stands alone is a docstring, and `prog` is what a program's usage calls it.
-    texts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     texts |= {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.keyword) and node.arg == "prog"
+        id(node.value) for node in nodes if isinstance(node, ast.keyword) and node.arg == "prog"
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and id(node) not in texts and node.value in known:
             yield node.lineno, known[str(node.value)]
 
