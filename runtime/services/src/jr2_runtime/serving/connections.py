@@ -5,7 +5,7 @@ has five seconds to end it. So a peer that connects and says nothing, or says it
 goes; the body itself has a deadline where it is read. No more connections are held than fit the
 memory. What is no HTTP gets the one error body too.
 
-Source: spec/runtime.md §1.4, design §6.3.
+Source: spec/runtime.md §1.4, design §6.3, ADR-0156.
 """
 
 from __future__ import annotations

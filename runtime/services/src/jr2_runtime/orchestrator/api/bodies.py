@@ -1,6 +1,6 @@
 """Read a request's body: capped, alone and with all others, in time, and leniently as JSON.
 
-Source: spec/runtime.md §1.4.
+Source: spec/runtime.md §1.4, ADR-0152 and ADR-0156.
 """
 
 from __future__ import annotations
