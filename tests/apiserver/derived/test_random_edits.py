@@ -202,7 +202,7 @@ class Hands:
 def converged(own_server: ApiServer) -> Iterator[Converged]:
     with Converged(own_server, "edited") as made:
         made.server.add_namespace(made.name, {names.LABEL_INSTANCE: made.name})
-        made.heal(made.look())
+        made.apply(made.look())
         yield made
 
 

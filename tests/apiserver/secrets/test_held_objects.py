@@ -171,16 +171,16 @@ def test_applied_kept_changed_and_taken_away(converged: Converged) -> None:
 
 def test_generated_values_are_kept_and_what_is_deleted_is_made_anew(converged: Converged) -> None:
     want(converged)
-    converged.heal(converged.look())
+    converged.apply(converged.look())
     path = SECRET.path(NAME, names.INSTANCE_SECRET)
     mine = base64.b64encode(b"a-token-of-mine").decode()
     converged.server.patch(path, {"data": {names.KEY_INSTANCE_TOKEN: mine}})
-    converged.heal(converged.look())
+    converged.apply(converged.look())
     kept = stored(converged)[names.INSTANCE_SECRET]
     assert kept[names.KEY_INSTANCE_TOKEN] == "a-token-of-mine"
 
     converged.server.patch(path, {"data": {names.KEY_INSTANCE_TOKEN: None}})
-    converged.heal(converged.look())
+    converged.apply(converged.look())
     anew = stored(converged)[names.INSTANCE_SECRET]
     assert anew[names.KEY_INSTANCE_TOKEN] not in ("", "a-token-of-mine")
     assert anew[names.KEY_SIGNING_KEY] == kept[names.KEY_SIGNING_KEY]
