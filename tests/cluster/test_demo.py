@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from jr2 import names
+from jr2_infra import rules
+from jr2_infra.rules import Place
 
+from . import transcript
 from .conftest import CHECKOUT, CONTEXT, Departures, Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
@@ -30,6 +33,14 @@ def test_the_demo_ends_with_a_run(kit_images: None, depart: Departures, tmp_path
 
     assert done.returncode == 0, done.stderr
     assert "converged — `jr2 run <workflow>` when ready" in done.stderr.splitlines()
+    shown = transcript.plain(transcript.of_page(), "hello")
+    printed = transcript.plain(transcript.of_run(done.stderr), "demo")
+    assert transcript.compared(printed) == transcript.compared(shown)
+    assert set(printed) <= set(shown)
+    place = Place(instance="hello", context=CONTEXT, namespace="hello")
+    question = rules.first_contact(place, rules.Ownership.ABSENT)
+    asked = [line for line in transcript.of_page() if transcript.QUESTION in line]
+    assert asked == [f"{question}{transcript.QUESTION}y"]
     status = json.loads(done.stdout.strip().splitlines()[-1])
     assert status["output"] == {"reply": "pong: hi"}
     for stage in ("tools", "cluster", "Kit images", "jr2 up", "jr2 run ping", "all"):

@@ -380,6 +380,7 @@ ROWS: Final = (
         tests=(
             "tests/unit/infra/test_images_sandbox.py::test_a_platform_that_the_builder_lacks_names_the_emulator",
             "tests/apiserver/test_cluster_checks.py::test_a_foreign_platform_needs_an_emulator",
+            "tests/cluster/test_foreign_platform.py::test_the_builder_itself_says_what_it_cannot_build",
         ),
     ),
     Row(
