@@ -112,7 +112,7 @@ def test_a_command_killed_with_9_takes_everything_with_it(tmp_path: Path) -> Non
         process.kill()
         process.wait()
 
-        assert all_gone(pids, 2)
+        assert all_gone(pids, 20)
 
 
 def test_an_interrupt_of_the_command_leaves_nothing(tmp_path: Path) -> None:
@@ -125,7 +125,8 @@ def test_an_interrupt_of_the_command_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         started.wait()
 
-    assert time.monotonic() - began < 2
+    # It did not wait for the family, whose own end comes after 60 s.
+    assert time.monotonic() - began < 30
     assert all_gone(pids, 0)
 
 
@@ -163,6 +164,6 @@ def test_what_has_the_run_file_of_the_record_is_ended(tmp_path: Path) -> None:
     try:
         left = process_table.end_left_over(ours.session, "", "/dev/shm/jr2-0-abc/run.json")
         assert set(pids) <= set(left)
-        assert all_gone(pids, 2)
+        assert all_gone(pids, 20)
     finally:
         ours.end()
