@@ -130,59 +130,39 @@ def heal(instance: Instance, no_engine: dict[str, str], *named: str) -> None:
         assert text not in again
 
 
-def test_an_image_by_hand_is_healed(
+def test_an_image_a_config_map_value_and_a_widened_role_by_hand_are_healed(
     instance: Instance, pulumi_must_not_run: dict[str, str]
 ) -> None:
-    wanted = instance.get("deployment", names.ORCHESTRATOR)["spec"]["template"]["spec"]
-    image = wanted["containers"][0]["image"]
+    image = instance.pod()["spec"]["containers"][0]["image"]
+    values = instance.get("configmap", names.IMAGES_MAP)["data"]
+    rules = instance.get("role", names.ORCHESTRATOR)["rules"]
+    more = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
     instance.kubectl(
         "-n", NAME, "set", "image", f"deployment/{names.ORCHESTRATOR}", "orchestrator=nowhere:1"
     )
+    instance.kubectl(
+        "-n", NAME, "patch", "configmap", names.IMAGES_MAP, "--type=merge", "-p",
+        json.dumps({"data": {names.IMAGES_KEY: "{}"}}),
+    )  # fmt: skip
+    instance.kubectl(
+        "-n", NAME, "patch", "role", names.ORCHESTRATOR, "--type=json", "-p",
+        json.dumps([{"op": "add", "path": "/rules/-", "value": more}]),
+    )  # fmt: skip
 
     heal(
         instance,
         pulumi_must_not_run,
         f"drift: Deployment {names.ORCHESTRATOR} in {NAME}:"
         " spec.template.spec.containers[orchestrator].image was changed by kubectl-set — set back",
+        f'drift: ConfigMap {names.IMAGES_MAP} in {NAME}: data["{names.IMAGES_KEY}"] was changed by'
+        " kubectl-patch — set back",
+        f"drift: Role {names.ORCHESTRATOR} in {NAME}: rules was changed by kubectl-patch — set back",
     )
 
     live = instance.get("deployment", names.ORCHESTRATOR)["spec"]["template"]["spec"]
     assert live["containers"][0]["image"] == image
-
-
-def test_a_config_map_value_by_hand_is_healed(
-    instance: Instance, pulumi_must_not_run: dict[str, str]
-) -> None:
-    wanted = instance.get("configmap", names.IMAGES_MAP)["data"]
-    instance.kubectl(
-        "-n", NAME, "patch", "configmap", names.IMAGES_MAP, "--type=merge", "-p",
-        json.dumps({"data": {names.IMAGES_KEY: "{}"}}),
-    )  # fmt: skip
-
-    heal(
-        instance,
-        pulumi_must_not_run,
-        f'drift: ConfigMap {names.IMAGES_MAP} in {NAME}: data["{names.IMAGES_KEY}"] was changed by'
-        " kubectl-patch — set back",
-    )
-
-    assert instance.get("configmap", names.IMAGES_MAP)["data"] == wanted
-
-
-def test_a_widened_role_is_healed(instance: Instance, pulumi_must_not_run: dict[str, str]) -> None:
-    wanted = instance.get("role", names.ORCHESTRATOR)["rules"]
-    instance.kubectl(
-        "-n", NAME, "patch", "role", names.ORCHESTRATOR, "--type=json", "-p",
-        '[{"op":"add","path":"/rules/-","value":{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}}]',
-    )  # fmt: skip
-
-    heal(
-        instance,
-        pulumi_must_not_run,
-        f"drift: Role {names.ORCHESTRATOR} in {NAME}: rules was changed by kubectl-patch — set back",
-    )
-
-    assert instance.get("role", names.ORCHESTRATOR)["rules"] == wanted
+    assert instance.get("configmap", names.IMAGES_MAP)["data"] == values
+    assert instance.get("role", names.ORCHESTRATOR)["rules"] == rules
 
 
 def test_a_deleted_secret_gets_new_values_and_one_restart(

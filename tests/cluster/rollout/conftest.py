@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from jr2_infra.rollout.wait import wait
 from jr2_infra.rollout.workload import Workload
 
 from ..conftest import CONTEXT, wait_for
+from .cases import roll_out_all
+from .stories import Story, tell_all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,3 +217,32 @@ class Cluster:
 @pytest.fixture(scope="session")
 def cluster(local_cluster: str, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     return Cluster(tmp_path_factory.mktemp("rollout"))
+
+
+@pytest.fixture(scope="package")
+def told(
+    cluster: Cluster, request: pytest.FixtureRequest
+) -> Iterator[dict[str, Future[dict[str, Any]]]]:
+    """What the tests of two files read: both mostly wait, so they go on at the same time."""
+    wanted = {item.path.name for item in request.session.items}
+    with ThreadPoolExecutor(2) as pool:
+        yield {
+            file: pool.submit(tell, cluster)
+            for file, tell in (
+                ("test_broken_pods.py", roll_out_all),
+                ("test_again.py", tell_all),
+            )
+            if file in wanted
+        }
+
+
+@pytest.fixture(scope="package")
+def outcomes(told: dict[str, Future[dict[str, Outcome]]]) -> dict[str, Outcome]:
+    """How the wait for each broken workload ended."""
+    return told["test_broken_pods.py"].result()
+
+
+@pytest.fixture(scope="package")
+def stories(told: dict[str, Future[dict[str, Story]]]) -> dict[str, Story]:
+    """How each second rollout went."""
+    return told["test_again.py"].result()

@@ -6,126 +6,17 @@ a `Rollout` step waits, and the tests read how each wait ended.
 
 from __future__ import annotations
 
-import base64
 import re
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
-from jr2_infra.rollout.workload import WorkloadKind
+from jr2_infra.rollout.workload import LIMIT_SECONDS
 
-from .broken import FOREIGN, IMAGE, container, manifest, shell, spec, workload
-from .conftest import Cluster, Outcome
+from .broken import IMAGE
+from .cases import CASES, MISSING
+from .conftest import Outcome
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
-
-FREE, QUOTA, STRICT = "rollout-free", "rollout-quota", "rollout-strict"
-MISSING = "jr2.local/rollout-nowhere:1"
-
-
-def env_from(kind: str, name: str, key: str) -> dict[str, Any]:
-    """A container with an env that references an object."""
-    return container(env=[{"name": "E", "valueFrom": {kind: {"name": name, "key": key}}}])
-
-
-def mounting(volume: dict[str, Any], path: str = "/v", **more: Any) -> dict[str, Any]:
-    """A pod with a volume."""
-    mounted = container(volumeMounts=[{"name": "v", "mountPath": path}], **more)
-    return spec(mounted, volumes=[{"name": "v", **volume}])
-
-
-ONCE = "if [ -e /v/been ]; then sleep 3600; else touch /v/been; echo first; exit 1; fi"
-FOREIGN_VOLUME = {"configMap": {"name": "foreign", "defaultMode": 0o755}}
-
-CASES: dict[str, tuple[str, WorkloadKind, dict[str, Any]]] = {
-    "well": (FREE, "Deployment", spec()),
-    "pull": (FREE, "Deployment", spec(container(image=MISSING))),
-    "crash": (FREE, "Deployment", spec(container(command=shell("echo to the log; exit 3")))),
-    "crash-silent": (FREE, "Deployment", spec(container(command=shell("exit 4")))),
-    "crash-beside": (
-        FREE,
-        "Deployment",
-        spec(
-            container("first", readinessProbe={"exec": {"command": ["false"]}}),
-            container("second", command=shell("echo I am the one; exit 5")),
-        ),
-    ),
-    "no-program": (FREE, "Deployment", spec(container(command=["/no/such/program"]))),
-    "env-secret": (FREE, "Deployment", spec(env_from("secretKeyRef", "no-secret", "k"))),
-    "env-map": (FREE, "Deployment", spec(env_from("configMapKeyRef", "no-map", "k"))),
-    "env-key": (FREE, "Deployment", spec(env_from("configMapKeyRef", "foreign", "no-key"))),
-    "env-from": (
-        FREE,
-        "Deployment",
-        spec(container(envFrom=[{"secretRef": {"name": "no-secret-from"}}])),
-    ),
-    "volume-map": (FREE, "Deployment", mounting({"configMap": {"name": "no-volume-map"}})),
-    "volume-secret": (FREE, "Deployment", mounting({"secret": {"secretName": "no-volume-secret"}})),
-    "volume-key": (
-        FREE,
-        "Deployment",
-        mounting({"configMap": {"name": "foreign", "items": [{"key": "none", "path": "p"}]}}),
-    ),
-    "root": (FREE, "Deployment", spec(container(securityContext={"runAsNonRoot": True}))),
-    "platform": (FREE, "Deployment", mounting(FOREIGN_VOLUME, command=["/v/program"])),
-    "init": (
-        FREE,
-        "Deployment",
-        spec(
-            initContainers=[container("preflight", command=shell("echo no glibc here; exit 127"))]
-        ),
-    ),
-    "once": (FREE, "Deployment", mounting({"emptyDir": {}}, command=shell(ONCE))),
-    "stateful-crash": (FREE, "StatefulSet", spec(container(command=shell("echo st; exit 6")))),
-    "daemon-pull": (FREE, "DaemonSet", spec(container(image=MISSING))),
-    "daemon-nowhere": (FREE, "DaemonSet", spec(nodeSelector={"jr2.dev/no-such-node": "true"})),
-    "quota": (QUOTA, "Deployment", spec()),
-    "stateful-quota": (QUOTA, "StatefulSet", spec()),
-    "daemon-quota": (QUOTA, "DaemonSet", spec()),
-    "strict": (
-        STRICT,
-        "Deployment",
-        spec(container("privileged-one", securityContext={"privileged": True})),
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def outcomes(cluster: Cluster) -> Iterator[dict[str, Outcome]]:
-    """How each wait ended; all of them went on at the same time."""
-    strict = {"pod-security.kubernetes.io/enforce": "restricted"}
-    with (
-        cluster.namespace(FREE),
-        cluster.namespace(QUOTA),
-        cluster.namespace(STRICT, strict),
-    ):
-        cluster.apply(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": "foreign", "namespace": FREE},
-                "binaryData": {"program": base64.b64encode(FOREIGN.encode("latin-1")).decode()},
-            },
-            {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": {"name": "team-quota", "namespace": QUOTA},
-                "spec": {"hard": {"pods": "0"}},
-            },
-        )
-
-        def rolled_out(name: str) -> Outcome:
-            namespace, kind, pod = CASES[name]
-            image = pod["containers"][0]["image"]
-            what = workload(name, namespace, kind=kind, image=image)
-            cluster.apply(manifest(what, pod))
-            return cluster.wait(what)
-
-        with ThreadPoolExecutor(len(CASES)) as pool:
-            ended = pool.map(rolled_out, CASES)
-            yield dict(zip(CASES, ended, strict=True))
 
 
 def failed(outcomes: dict[str, Outcome], name: str) -> str:
@@ -136,7 +27,7 @@ def failed(outcomes: dict[str, Outcome], name: str) -> str:
         f"error: {name}: rollout did not complete in namespace {namespace} — the pods say:\n\n"
     ), outcomes[name]
     assert re.search(r"\n\nstopped after \d+s: \w+ does not heal by waiting$", error), error
-    assert outcomes[name].seconds < 100
+    assert outcomes[name].seconds < LIMIT_SECONDS
     return error
 
 

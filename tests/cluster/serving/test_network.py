@@ -122,7 +122,8 @@ def test_a_store_goes_back_to_a_backup_and_its_run_goes_on(instance: Instance) -
         ).strip()  # fmt: skip
 
     def status(run: str) -> Any:
-        return json.loads(instance.jr2("status", run, "--context", CONTEXT).stdout)
+        with instance.forward() as client:
+            return client.get(f"/runs/{run}").json()
 
     def answer(run: str) -> None:
         gate = status(run)["gates"][0]
