@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,29 @@ CONVERGED = "converged — `jr2 run <workflow>` when ready"
 
 
 @pytest.fixture(scope="module")
-def newer(kit_images: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def building(kit_images: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Future[Path]]:
+    """The checkout of the next Kit version, whose Kit images are built while others converge."""
+
+    def build() -> Path:
+        checkout = kit_versions.copy_checkout(tmp_path_factory.mktemp("newer"))
+        kit_versions.build_images(checkout)
+        return checkout
+
+    with ThreadPoolExecutor(1) as pool:
+        yield pool.submit(build)
+
+
+@pytest.fixture(scope="module")
+def newer(building: Future[Path]) -> Path:
     """The checkout of the next Kit version, with its Kit images."""
-    checkout = kit_versions.copy_checkout(tmp_path_factory.mktemp("newer"))
-    kit_versions.build_images(checkout)
-    return checkout
+    return building.result()
 
 
 @pytest.fixture(scope="module")
 def upgraded(
-    new_instance: Callable[[str], Instance], newer: Path, depart: Callable[[Instance], None]
+    new_instance: Callable[[str], Instance],
+    building: Future[Path],
+    depart: Callable[[Instance], None],
 ) -> Iterator[Instance]:
     """The Instance that is upgraded, at the version of now, with an operator of that version."""
     made = new_instance("upgraded")
