@@ -14,12 +14,20 @@ IMAGE: Final = "jr2.local/busybox:1"
 FOREIGN: Final = "\x7fELF\x02\x01\x01" + "\0" * 9 + "\x02\0\xb7\0\x01\0\0\0" + "\0" * 40
 """The head of a program for another processor (arm64): the kernel refuses to execute it."""
 
+NEVER_READY: Final = {"tcpSocket": {"port": 1}}
+"""A probe that fails. Without one, a container counts as ready for as long as it runs, which on a
+busy machine may be longer than the rollout waits to see."""
 _SLEEP: Final = ("sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait")
 
 
 def shell(script: str) -> list[str]:
     """Return the command of a container that runs a script."""
     return ["sh", "-c", script]
+
+
+def crashing(name: str = "main", *, script: str) -> dict[str, Any]:
+    """A container that starts, says something, and exits."""
+    return container(name, command=shell(script), readinessProbe=NEVER_READY)
 
 
 def container(

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from jr2_infra.rollout.workload import WorkloadKind
 
-from .broken import FOREIGN, container, manifest, shell, spec, workload
+from .broken import (
+    FOREIGN,
+    NEVER_READY,
+    container,
+    crashing,
+    manifest,
+    shell,
+    spec,
+    workload,
+)
 
 if TYPE_CHECKING:
     from .conftest import Cluster, Outcome
@@ -34,14 +43,14 @@ FOREIGN_VOLUME = {"configMap": {"name": "foreign", "defaultMode": 0o755}}
 CASES: dict[str, tuple[str, WorkloadKind, dict[str, Any]]] = {
     "well": (FREE, "Deployment", spec()),
     "pull": (FREE, "Deployment", spec(container(image=MISSING))),
-    "crash": (FREE, "Deployment", spec(container(command=shell("echo to the log; exit 3")))),
-    "crash-silent": (FREE, "Deployment", spec(container(command=shell("exit 4")))),
+    "crash": (FREE, "Deployment", spec(crashing(script="echo to the log; exit 3"))),
+    "crash-silent": (FREE, "Deployment", spec(crashing(script="exit 4"))),
     "crash-beside": (
         FREE,
         "Deployment",
         spec(
-            container("first", readinessProbe={"exec": {"command": ["false"]}}),
-            container("second", command=shell("echo I am the one; exit 5")),
+            container("first", readinessProbe=NEVER_READY),
+            crashing("second", script="echo I am the one; exit 5"),
         ),
     ),
     "no-program": (FREE, "Deployment", spec(container(command=["/no/such/program"]))),
@@ -70,7 +79,7 @@ CASES: dict[str, tuple[str, WorkloadKind, dict[str, Any]]] = {
         ),
     ),
     "once": (FREE, "Deployment", mounting({"emptyDir": {}}, command=shell(ONCE))),
-    "stateful-crash": (FREE, "StatefulSet", spec(container(command=shell("echo st; exit 6")))),
+    "stateful-crash": (FREE, "StatefulSet", spec(crashing(script="echo st; exit 6"))),
     "daemon-pull": (FREE, "DaemonSet", spec(container(image=MISSING))),
     "daemon-nowhere": (FREE, "DaemonSet", spec(nodeSelector={"jr2.dev/no-such-node": "true"})),
     "quota": (QUOTA, "Deployment", spec()),

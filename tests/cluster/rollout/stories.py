@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from jr2_infra.rollout.workload import WorkloadKind
 
-from .broken import IMAGE, container, manifest, shell, spec, workload
+from .broken import IMAGE, container, crashing, manifest, shell, spec, workload
 
 if TYPE_CHECKING:
     from .conftest import Cluster, Outcome
@@ -62,7 +62,7 @@ def fixed(kind: WorkloadKind) -> Callable[[Cluster], Story]:
         what = workload(f"fixed-{kind.lower()}", NAMESPACE, kind=kind)
         # `Recreate`, as the Orchestrator has it: for a while only pods of before are there.
         more = {"strategy": {"type": "Recreate"}} if kind == "Deployment" else {}
-        cluster.apply(manifest(what, spec(container(command=shell("exit 3"))), **more))
+        cluster.apply(manifest(what, spec(crashing(script="exit 3")), **more))
         first = cluster.wait(what)
         began = cluster.moment()
         cluster.apply(manifest(what, spec(), **more))
