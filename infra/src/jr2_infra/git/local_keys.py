@@ -20,6 +20,8 @@ _LONGEST: Final = 64 * 1024
 def find_keys(folder: Path) -> tuple[Path, ...]:
     """Return the private keys of a folder, sorted by name; what cannot be read is none.
 
+    A name that a line of the menu cannot show is left out: its path can be typed.
+
     Args:
         folder: the person's `.ssh`.
     """
@@ -27,7 +29,11 @@ def find_keys(folder: Path) -> tuple[Path, ...]:
         files = sorted(folder.iterdir())
     except OSError:
         return ()
-    return tuple(path for path in files if path.suffix != ".pub" and _is_key(path))
+    return tuple(
+        path
+        for path in files
+        if path.suffix != ".pub" and path.name.isprintable() and _is_key(path)
+    )
 
 
 def read_file(path: Path) -> str:

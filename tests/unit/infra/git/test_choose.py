@@ -138,6 +138,15 @@ def test_no_folder_has_no_keys(tmp_path: Path) -> None:
     assert find_keys(tmp_path / ".ssh") == ()
 
 
+def test_a_key_whose_name_no_line_can_show_is_not_offered(tmp_path: Path) -> None:
+    header = b"-----BEGIN OPENSSH PRIVATE KEY-----\n"
+    (tmp_path / "plain é").write_bytes(header)
+    for name in (b"two\nlines", b"\x1b[2Jgone", b"not-utf8-\xff"):
+        Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_bytes(header)
+
+    assert find_keys(tmp_path) == (tmp_path / "plain é",)
+
+
 def test_each_missing_secret_is_asked_for(home: Path) -> None:
     person = Person(picks="generate")
     other = MissingKey(secret="gitlab", urls=("git@gitlab:a/b", "git@gitlab:c/d"))
