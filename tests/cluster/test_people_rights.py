@@ -135,7 +135,8 @@ def test_a_converge_a_use_a_preview_and_a_removal_with_exactly_their_roles(
     assert versions(instance) == before
     said = pulumi_preview(instance, preview, tmp_path)
     assert "Traceback" not in said
-    assert "forbidden" not in said
+    # The dry run of a pod is a converge's; without its right a warning says so.
+    assert not [line for line in said.splitlines() if "forbidden" in line and "pods" not in line]
     # The stack is new, so that the plugin is asked for each object.
     assert re.search(r"\+ 2\d|\+ 3\d", said.partition("Resources:")[2]), said
     # What somebody changed is named as drift to whoever may only look.
