@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -22,19 +22,31 @@ config = Config(
 )
 """
 WORKFLOWS = Path(__file__).parents[1] / "workflows"
+MADE = pytest.StashKey[Instance]()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def instance(
-    new_instance: Callable[[str], Instance], depart: Callable[[Instance], None]
-) -> Iterator[Instance]:
-    """The Instance, with a Workflow that waits and one that looks around."""
-    made = new_instance(NAME)
-    made.write("jr2_config.py", CONFIG)
-    for workflow in ("parked", "prying"):
-        made.write(f"workflows/{workflow}.py", (WORKFLOWS / f"{workflow}.py").read_text())
-    made.up()
-    made.kubectl("create", "namespace", ALLOWED)
-    yield made
-    made.kubectl("delete", "namespace", ALLOWED, "--wait=false")
-    depart(made)
+    request: pytest.FixtureRequest,
+    new_instance: Callable[[str], Instance],
+    depart: Callable[[Instance], None],
+) -> Instance:
+    """The Instance, with a Workflow that waits and one that looks around.
+
+    It is removed after the last test of this folder: a folder without `__init__.py` is no package
+    to pytest, and a fixture of that scope would be there until all tests of the cluster are over.
+    """
+    folder = request.node.parent
+    assert isinstance(folder, pytest.Dir)
+    assert folder.path == Path(__file__).parent
+    if MADE not in folder.stash:
+        made = new_instance(NAME)
+        made.write("jr2_config.py", CONFIG)
+        for workflow in ("parked", "prying"):
+            made.write(f"workflows/{workflow}.py", (WORKFLOWS / f"{workflow}.py").read_text())
+        made.up()
+        made.kubectl("create", "namespace", ALLOWED)
+        folder.stash[MADE] = made
+        folder.addfinalizer(lambda: depart(made))
+        folder.addfinalizer(lambda: made.kubectl("delete", "namespace", ALLOWED, "--wait=false"))
+    return folder.stash[MADE]
