@@ -41,6 +41,14 @@ class ApiError(Exception):
         self.reason = reason
 
 
+def words(error: Exception) -> str:
+    """Return the first line of what an error says; its name, when it says nothing.
+
+    A connection that the other side cuts fails without a word.
+    """
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
 class Api:
     """A client for plain objects; it may be used from several threads."""
 

@@ -20,7 +20,7 @@ from jr2 import names
 from jr2.errors import Aborted, Refusal, StepFailed
 
 from . import check, kube, rules
-from .api import Api, ApiError
+from .api import Api, ApiError, words
 from .closed_list import (
     CLUSTER_OBJECTS,
     INSTANCE_OBJECTS,
@@ -80,7 +80,7 @@ def down(
         except ApiError as error:
             raise StepFailed(f"the API server refused: {error.message}") from error
         except httpx2.HTTPError as error:
-            raise StepFailed(f"the API server stopped answering ({error})") from error
+            raise StepFailed(f"the API server stopped answering ({words(error)})") from error
     reporter.line("removed", code="removed")
 
 

@@ -18,7 +18,7 @@ import httpx2
 from jr2.errors import StepFailed
 
 from . import kube
-from .api import Api, ApiError
+from .api import Api, ApiError, words
 from .dynamic import NONCE, StepProvider, progress, say
 from .engine import fence, run_file
 from .engine.folder import plain_run
@@ -95,5 +95,4 @@ def _surroundings(inputs: Mapping[str, str]) -> Iterator[Surroundings]:
     except ApiError as error:
         raise StepFailed(f"the API server refused: {error.message}") from error
     except httpx2.HTTPError as error:
-        words = str(error) or type(error).__name__
-        raise StepFailed(f"the API server stopped answering ({words})") from error
+        raise StepFailed(f"the API server stopped answering ({words(error)})") from error

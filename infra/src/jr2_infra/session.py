@@ -30,7 +30,7 @@ from jr2.errors import Aborted, Jr2Error, StepFailed
 from . import assembly, crds, git, kube, made, rules
 from . import converge as converge_state
 from .access import moments
-from .api import Api, ApiError
+from .api import Api, ApiError, words
 from .closed_list import NAMESPACE, SECRET
 from .components import images, secrets
 from .components.namespace import namespace as namespace_object
@@ -384,7 +384,7 @@ class Session:
             kept = probe.result()
         except (ApiError, httpx2.HTTPError) as error:
             self._reporter.warning(
-                rules.unconfirmed_pod_resources(self._place, str(error)), code="pod-resources"
+                rules.unconfirmed_pod_resources(self._place, words(error)), code="pod-resources"
             )
             return
         if not kept:
@@ -574,7 +574,7 @@ class Session:
         except ApiError as error:
             raise StepFailed(f"cannot read the cluster: {error.message}") from error
         except httpx2.HTTPError as error:
-            raise StepFailed(f"the API server stopped answering ({error})") from error
+            raise StepFailed(f"the API server stopped answering ({words(error)})") from error
 
     def _namespace_stays(self) -> None:
         """Look once more: an object that was applied to a namespace on its way out does not stay."""
@@ -582,7 +582,8 @@ class Session:
             live = self._api.get(NAMESPACE.path(name=self._place.namespace))
         except (ApiError, httpx2.HTTPError) as error:
             raise StepFailed(
-                f'cannot read namespace "{self._place.namespace}" after the last step: {error}'
+                f'cannot read namespace "{self._place.namespace}" after the last step: '
+                f"{words(error)}"
             ) from error
         rules.check_namespace_stays(self._place, live, holding.what_holds(self._api, live))
 

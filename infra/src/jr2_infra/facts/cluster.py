@@ -23,7 +23,7 @@ from jr2.errors import StepFailed
 from jr2.wire import Health
 
 from .. import closed_list, kube
-from ..api import Api, ApiError
+from ..api import Api, ApiError, words
 from ..closed_list import CONFIG_MAP, NAMESPACE, NODE, POD, SECRET, Kind
 from ..components import pods
 from ..derived.live import LiveObject, LiveObjects, ObjectKey, live_objects
@@ -91,7 +91,7 @@ def read_contact(api: Api, context: str, namespace: str, *, with_nodes: bool) ->
             lambda: api.objects(NODE) if with_nodes else [],
         )
     except httpx2.HTTPError as error:
-        raise kube.unreachable(context, _words(error)) from error
+        raise kube.unreachable(context, words(error)) from error
     except ApiError as error:
         raise kube.unreachable(context, error.message) from error
     return Contact(
@@ -137,7 +137,7 @@ def read_cluster(
     except ApiError as error:
         raise StepFailed(f"cannot read the cluster: {error.message}") from error
     except httpx2.HTTPError as error:
-        raise StepFailed(f"the API server stopped answering ({_words(error)})") from error
+        raise StepFailed(f"the API server stopped answering ({words(error)})") from error
     live = live_objects(obj for objects in found for obj in objects)
     foreign = {kind: _foreign(live, kind, namespace) for kind in (SECRET, CONFIG_MAP)}
     set_apart = {key for keys in foreign.values() for key in keys}
@@ -258,7 +258,3 @@ def _probe(namespace: str) -> Mapping[str, Any]:
             ],
         },
     }
-
-
-def _words(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

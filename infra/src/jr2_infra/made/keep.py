@@ -16,7 +16,7 @@ import httpx2
 from jr2 import names
 from jr2.errors import StepFailed
 
-from ..api import Api, ApiError
+from ..api import Api, ApiError, words
 from ..closed_list import NAMESPACE
 from .record import Made
 
@@ -58,7 +58,7 @@ def keep(api: Api, namespace: str, made: Made, *, over: str | None) -> str:
     except ApiError as error:
         raise _failed(namespace, error.message) from error
     except httpx2.HTTPError as error:
-        raise _failed(namespace, f"the API server stopped answering ({error})") from error
+        raise _failed(namespace, f"the API server stopped answering ({words(error)})") from error
     raise _failed(namespace, "the Namespace changed each time it was to be written")
 
 

@@ -110,3 +110,14 @@ def test_what_cannot_be_written_ends_the_converge(status: int, words: str) -> No
     found.refusal = status
     with pytest.raises(StepFailed, match=words):
         found.keep(NEW, over=None)
+
+
+def test_a_connection_that_is_cut_without_a_word_is_told_by_its_name() -> None:
+    found = Namespaces(None)
+
+    def cut() -> None:
+        raise httpx2.ReadError("")
+
+    found.before_write = cut
+    with pytest.raises(StepFailed, match=r"the API server stopped answering \(ReadError\) — run"):
+        found.keep(NEW, over=None)
