@@ -126,12 +126,18 @@ def _handler(made: Gateway, upstream: httpx2.Client) -> type[http.server.BaseHTT
             if own is not None:
                 self._send(200, [("content-type", "application/json")], json.dumps(own).encode())
                 return
-            answer = upstream.request(
-                self.command,
-                self.path,
-                content=sent,
-                headers=[(k, v) for k, v in self.headers.items() if k.lower() not in _HOP],
-            )
+            try:
+                answer = upstream.request(
+                    self.command,
+                    self.path,
+                    content=sent,
+                    headers=[(k, v) for k, v in self.headers.items() if k.lower() not in _HOP],
+                )
+            except httpx2.TransportError:
+                # A watch that says nothing for long, or a server that is stopped: the client is
+                # told as by any proxy, with the end of its connection.
+                self.close_connection = True
+                return
             kept = [
                 (name, value)
                 for name, value in answer.headers.items()
