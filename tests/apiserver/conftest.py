@@ -18,6 +18,7 @@ import pytest
 from jr2_cli import tools
 from tests.apiserver.server import WITHOUT_POD_RESOURCES, ApiServer
 from tests.apiserver.warm import Warm, warm
+from tests.waiting import LIMIT
 
 BIN = Path(sys.executable).parent
 CHECKER = """#!/bin/sh
@@ -146,7 +147,7 @@ def typed(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -166,7 +167,7 @@ def first_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -80,13 +80,11 @@ def gateway(server: ApiServer, folder: Path) -> Iterator[Gateway]:
         folder: where its kubeconfig is written.
     """
     made = Gateway(folder / "gateway.kubeconfig")
-    with server.client() as upstream:
-        listening = http.server.ThreadingHTTPServer(
-            ("127.0.0.1", 0), _handler(made, upstream), bind_and_activate=True
-        )
+    with (
+        server.client() as upstream,
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(made, upstream)) as listening,
+    ):
         listening.daemon_threads = True
-        serving = threading.Thread(target=listening.serve_forever, args=(0.05,))
-        serving.start()
         address = f"http://127.0.0.1:{listening.server_address[1]}"
         name = server.context
         made.kubeconfig.write_text(
@@ -101,12 +99,13 @@ def gateway(server: ApiServer, folder: Path) -> Iterator[Gateway]:
                 }
             )
         )
+        serving = threading.Thread(target=listening.serve_forever, args=(0.05,))
+        serving.start()
         try:
             yield made
         finally:
             listening.shutdown()
             serving.join()
-            listening.server_close()
 
 
 def _handler(made: Gateway, upstream: httpx2.Client) -> type[http.server.BaseHTTPRequestHandler]:

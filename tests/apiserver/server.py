@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import json
 import signal
-import socket
 import ssl
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import httpx2
 
 from jr2_cli import tools
 from jr2_infra import kube, processes
 from tests.apiserver.certificates import Authority
+from tests.ports import free_ports
+from tests.waiting import LIMIT, wait_for
 
 LIGHT_CONTROLLERS: Final = (
     "namespace-controller",
@@ -42,21 +43,7 @@ WITHOUT_POD_RESOURCES: Final = {
 }
 """Gates of a server that drops pod-level resources."""
 
-_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 4
-"""PR_SET_PDEATHSIG of prctl(2)."""
-
-
-_Found = TypeVar("_Found")
-
-
-def wait_for(what: str, answer: Callable[[], _Found], seconds: float = 60) -> _Found:
-    """Ask until the answer is true, and return it; fail with `what` when the time is over."""
-    until = time.monotonic() + seconds
-    while not (found := answer()):
-        assert time.monotonic() < until, f"waited {seconds:g} s in vain: {what}"
-        time.sleep(0.05)
-    return found
 
 
 class ApiServer:
@@ -83,6 +70,7 @@ class ApiServer:
         self.context = context
         self.authority = Authority(folder / "pki")
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._http: httpx2.Client | None = None
         self._names: dict[int, str] = {}
         self._accounts = self.authority.service_account_key()
         self._serving = self.authority.issue(
@@ -110,9 +98,9 @@ class ApiServer:
     def start(self) -> None:
         """Start the processes and wait until the server answers `ok`."""
         for attempt in range(_ATTEMPTS):
-            # A free port can be taken by another process before ours listens on it.
+            # Another server can take a free port before ours listens on it.
             try:
-                self._start(*_free_ports(4), data=self.folder / f"etcd-{attempt}")
+                self._start(*free_ports(3), data=self.folder / f"etcd-{attempt}")
             except _Ended as ended:
                 self.stop()
                 if attempt + 1 == _ATTEMPTS or "address already in use" not in str(ended):
@@ -122,6 +110,9 @@ class ApiServer:
 
     def stop(self) -> None:
         """End the processes, the last started first."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
         for process in reversed(self._processes):
             process.kill()
             process.wait()
@@ -170,30 +161,76 @@ class ApiServer:
         trust = ssl.create_default_context(cafile=str(self.authority.certificate))
         admin = self._admin
         trust.load_cert_chain(admin.certificate, admin.key)
-        with httpx2.Client(base_url=self.server, verify=trust, timeout=30, trust_env=False) as http:
+        with httpx2.Client(
+            base_url=self.server, verify=trust, timeout=LIMIT, trust_env=False
+        ) as http:
             yield http
 
     def get(self, path: str) -> Any:
         """Return what a GET answers; `None` for what does not exist."""
-        with self.client() as http:
-            answer = http.get(path)
+        answer = self._own.get(path)
         return None if answer.status_code == 404 else _checked(answer)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """Make an object and return it."""
-        with self.client() as http:
-            return _checked(http.post(path, json=dict(body)))
+        return _checked(self._own.post(path, json=dict(body)))
 
     def patch(self, path: str, body: Mapping[str, Any]) -> Any:
         """Merge fields into an object and return it."""
-        with self.client() as http:
-            return _checked(
-                http.patch(
-                    path,
-                    content=json.dumps(body),
-                    headers={"Content-Type": "application/merge-patch+json"},
-                )
+        return _checked(
+            self._own.patch(
+                path,
+                content=json.dumps(body),
+                headers={"Content-Type": "application/merge-patch+json"},
             )
+        )
+
+    def wait_for_rights(self, objects: Sequence[Mapping[str, Any]]) -> None:
+        """Wait until what Roles and their bindings give holds: it does a moment after they stand.
+
+        Args:
+            objects: those that were just applied; each binding's Role is one of them.
+        """
+        roles = {
+            (obj["kind"], obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj
+            for obj in objects
+        }
+        for binding in objects:
+            if not binding["kind"].endswith("Binding") or "roleRef" not in binding:
+                continue
+            space = binding["metadata"].get("namespace")
+            role, kind = binding["roleRef"]["name"], binding["roleRef"]["kind"]
+            rules = roles[kind, space if kind == "Role" else None, role]["rules"]
+            for subject in binding["subjects"]:
+                has = functools.partial(self._has, subject, rules, space)
+                wait_for(f"{subject['name']} has {role}", has)
+
+    def _has(self, subject: Mapping[str, Any], rules: Any, space: str | None) -> bool:
+        """Whether a user or an account has each rule: one verb, resource and name of it."""
+        user = subject["name"]
+        if subject["kind"] == "ServiceAccount":
+            user = f"system:serviceaccount:{subject['namespace']}:{user}"
+        for rule in rules:
+            if "resources" not in rule:
+                continue
+            resource, _, sub = rule["resources"][0].partition("/")
+            asked = {
+                "verb": rule["verbs"][0],
+                "group": rule["apiGroups"][0],
+                "resource": resource,
+                "subresource": sub,
+                "name": (rule.get("resourceNames") or [""])[0],
+                "namespace": space or "",
+            }
+            review = {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SubjectAccessReview",
+                "spec": {"user": user, "resourceAttributes": asked},
+            }
+            answer = self.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+            if not answer["status"]["allowed"]:
+                return False
+        return True
 
     def run_kubectl(self, *arguments: str) -> str:
         """Run kubectl as an administrator and return what it printed."""
@@ -212,7 +249,7 @@ class ApiServer:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
 
@@ -227,9 +264,9 @@ class ApiServer:
             },
         )
         if "serviceaccount-controller" in self._controllers:
-            self._wait(
-                lambda: self.get(f"/api/v1/namespaces/{name}/serviceaccounts/default") is not None,
+            wait_for(
                 f"an account in {name}",
+                lambda: self.get(f"/api/v1/namespaces/{name}/serviceaccounts/default") is not None,
             )
 
     def add_node(
@@ -291,11 +328,18 @@ class ApiServer:
 
     def remove(self, path: str) -> None:
         """Delete an object, if it is there."""
-        with self.client() as http:
-            answer = http.delete(path)
+        answer = self._own.delete(path)
         assert answer.status_code in (200, 202, 404), answer.text
 
-    def _start(self, client: int, peer: int, secure: int, manager: int, *, data: Path) -> None:
+    @property
+    def _own(self) -> httpx2.Client:
+        """The client of this object's own requests; it ends with the server."""
+        if self._http is None:
+            # As the Converge does, it asks again while the server makes the storage of a new kind.
+            self._http = self.kube_context().http(timeout=LIMIT)
+        return self._http
+
+    def _start(self, client: int, peer: int, secure: int, *, data: Path) -> None:
         store = f"http://127.0.0.1:{client}"
         etcd = self._run(
             "etcd",
@@ -345,15 +389,14 @@ class ApiServer:
             },
             self.server,
         )
-        self._wait(self._is_ready, "the API server", etcd, server)
+        wait_for("the API server", lambda: self._is_ready(etcd, server))
         if self._controllers:
             self._run(
                 "kube-controller-manager",
                 f"--kubeconfig={self.kubeconfig}",
                 f"--controllers={','.join(self._controllers)}",
-                "--bind-address=127.0.0.1",
-                f"--secure-port={manager}",
-                f"--cert-dir={self.folder / 'manager'}",
+                # It serves nobody, so it needs no port and no certificate.
+                "--secure-port=0",
                 "--leader-elect=false",
                 "--kube-api-qps=200",
                 "--kube-api-burst=300",
@@ -374,22 +417,15 @@ class ApiServer:
         self._names[process.pid] = name
         return process
 
-    def _is_ready(self) -> bool:
+    def _is_ready(self, *processes: subprocess.Popen[bytes]) -> bool:
+        for process in processes:
+            if process.poll() is not None:
+                raise _Ended(self._last_words(process))
         try:
-            with self.client() as http:
-                # Roles and priority classes of the system are made after the first answer.
-                return http.get("/readyz").text == "ok"
+            # Roles and priority classes of the system are made after the first answer.
+            return self._own.get("/readyz").text == "ok"
         except httpx2.HTTPError:
             return False
-
-    def _wait(self, holds: Any, what: str, *processes: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + _SECONDS
-        while not holds():
-            for process in processes:
-                if process.poll() is not None:
-                    raise _Ended(self._last_words(process))
-            assert time.monotonic() < deadline, f"waited {_SECONDS:g} s in vain: {what}"
-            time.sleep(0.05)
 
     def _last_words(self, process: subprocess.Popen[bytes]) -> str:
         name = self._names[process.pid]
@@ -435,11 +471,3 @@ class _Ended(Exception):
 def _checked(answer: httpx2.Response) -> Any:
     assert answer.is_success, f"{answer.request.method} {answer.request.url.path}: {answer.text}"
     return answer.json()
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]

@@ -19,8 +19,9 @@ from jr2 import names
 from jr2_infra.api import Api, ApiError
 from jr2_infra.facts.cluster import keeps_pod_resources
 from tests.apiserver.conftest import BIN, Instance, NewInstance
-from tests.apiserver.server import ApiServer, wait_for
+from tests.apiserver.server import ApiServer
 from tests.apiserver.version_proxy import VersionProxy
+from tests.waiting import wait_for
 
 WORKSPACE = '''\
 """A Machine that works in a Sandbox."""
@@ -392,11 +393,13 @@ def no_bare_pods(server: ApiServer) -> Iterator[None]:
             "spec": {"policyName": "no-bare-pods", "validationActions": ["Deny"]},
         },
     )
-    wait_for("the policy holds", lambda: not takes_pods(server))
-    yield
-    server.remove(f"{bindings}/no-bare-pods")
-    server.remove(f"{policies}/no-bare-pods")
-    wait_for("the policy is gone", lambda: takes_pods(server))
+    try:
+        wait_for("the policy holds", lambda: not takes_pods(server))
+        yield
+    finally:
+        server.remove(f"{bindings}/no-bare-pods")
+        server.remove(f"{policies}/no-bare-pods")
+        wait_for("the policy is gone", lambda: takes_pods(server))
 
 
 def takes_pods(server: ApiServer) -> bool:

@@ -17,8 +17,6 @@ from tests.apiserver.conftest import Instance, NewInstance
 from tests.apiserver.derived.conftest import apply_all, wanted_objects, world_of
 from tests.apiserver.server import ApiServer
 
-pytestmark = pytest.mark.timeout(240)
-
 NAME = "leaves"
 
 

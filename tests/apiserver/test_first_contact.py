@@ -5,6 +5,7 @@ Source: seed 003 (Rules), spec/converge.md §2.6 and §6.1.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import select
@@ -18,8 +19,8 @@ import pytest
 from jr2 import names
 from tests.apiserver.conftest import BIN, Instance, NewInstance
 from tests.apiserver.server import ApiServer
+from tests.waiting import LIMIT
 
-_LIMIT: Final = 100.0
 # The platform is refused in step 8, so a yes is followed by the namespace and by nothing else.
 CONFIG: Final = 'from jr2 import Config\n\nconfig = Config(platforms=["linux/s390x"])\n'
 REFUSED: Final = "error: `platforms` names linux/s390x — the kit releases images for "
@@ -28,32 +29,35 @@ REFUSED: Final = "error: `platforms` names linux/s390x — the kit releases imag
 def up_on_a_terminal(instance: Instance, server: ApiServer, answer: str) -> tuple[int, list[str]]:
     """Run `jr2 up` on a terminal, give one answer, and return the exit code and what it showed."""
     terminal, end = pty.openpty()
-    process = subprocess.Popen(
-        [str(BIN / "jr2"), "up"],
-        cwd=instance.folder,
-        env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "TERM": "dumb"},
-        stdin=end,
-        stdout=end,
-        stderr=end,
-        start_new_session=True,
-    )
-    os.close(end)
-    shown, answered, limit = "", False, time.monotonic() + _LIMIT
-    try:
+    shown, answered, limit = b"", False, time.monotonic() + LIMIT
+    with contextlib.ExitStack() as opened:
+        opened.callback(os.close, terminal)
+        try:
+            process = opened.enter_context(
+                subprocess.Popen(
+                    [str(BIN / "jr2"), "up"],
+                    cwd=instance.folder,
+                    env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "TERM": "dumb"},
+                    stdin=end,
+                    stdout=end,
+                    stderr=end,
+                    start_new_session=True,
+                )
+            )
+        finally:
+            os.close(end)
+        opened.callback(process.kill)
         while time.monotonic() < limit:
             ready, _, _ = select.select([terminal], [], [], 1.0)
             try:
-                data = os.read(terminal, 65536) if ready else b""
+                shown += os.read(terminal, 65536) if ready else b""
             except OSError:  # The other side is closed: the command has ended.
                 break
-            shown += data.decode()
-            if not answered and shown.endswith("[y/N] "):
+            if not answered and shown.endswith(b"[y/N] "):
                 os.write(terminal, f"{answer}\n".encode())
                 answered = True
-        return process.wait(timeout=10), shown.replace("\r\n", "\n").splitlines()
-    finally:
-        process.kill()
-        os.close(terminal)
+        code = process.wait(timeout=LIMIT)
+    return code, shown.decode().replace("\r\n", "\n").splitlines()
 
 
 def labels(server: ApiServer, name: str) -> Mapping[str, str] | None:

@@ -23,7 +23,8 @@ from jr2 import names
 from jr2_infra import crds
 from jr2_infra.components import repo_cache
 from tests.apiserver.derived.conftest import apply_all
-from tests.apiserver.server import ApiServer, wait_for
+from tests.apiserver.server import ApiServer
+from tests.waiting import LIMIT, wait_for
 
 SPACE = "cached"
 REPOS = f"/apis/{names.API_GROUP}/{names.API_VERSION}/namespaces/{SPACE}/repos"
@@ -32,15 +33,13 @@ REPOS = f"/apis/{names.API_GROUP}/{names.API_VERSION}/namespaces/{SPACE}/repos"
 @pytest.fixture
 def server(api_server: ApiServer) -> ApiServer:
     api_server.add_namespace(SPACE)
-    apply_all(api_server, [*crds.load(), *repo_cache.rights("demo", SPACE)])
+    rights = repo_cache.rights("demo", SPACE)
+    apply_all(api_server, [*crds.load(), *rights])
+    api_server.wait_for_rights(rights)
 
-    def served() -> bool:
-        try:
-            return api_server.get(REPOS) is not None
-        except httpx2.HTTPError:
-            return False
-
-    wait_for("the API serves Repos", served)
+    with api_server.client() as http:
+        # A new kind answers 404, then 429 while its storage is made.
+        wait_for("the API serves Repos", lambda: http.get(REPOS).is_success)
     return api_server
 
 
@@ -80,7 +79,7 @@ def agent(server: ApiServer, folder: Path, node: str) -> Iterator[httpx2.Client]
     cluster = kubeconfig["clusters"][0]["cluster"]
     (account / "ca.crt").write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
     address = urlsplit(cluster["server"])
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "jr2_runtime.repo_cache"],
         env={
             "PATH": os.environ["PATH"],
@@ -94,23 +93,22 @@ def agent(server: ApiServer, folder: Path, node: str) -> Iterator[httpx2.Client]
         },
         stdout=subprocess.PIPE,
         text=True,
-    )
-    try:
-        assert process.stdout is not None
-        said = json.loads(process.stdout.readline())
-        while said["message"] != "listening":
+    ) as process:
+        try:
+            assert process.stdout is not None
             said = json.loads(process.stdout.readline())
-        with httpx2.Client(
-            base_url=f"http://127.0.0.1:{said['port']}", timeout=20, trust_env=False
-        ) as client:
-            yield client
-        process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=20)
-        assert process.returncode == 0, out
-        assert "forbidden" not in out
-    finally:
-        process.kill()
-        process.wait(timeout=10)
+            while said["message"] != "listening":
+                said = json.loads(process.stdout.readline())
+            with httpx2.Client(
+                base_url=f"http://127.0.0.1:{said['port']}", timeout=LIMIT, trust_env=False
+            ) as client:
+                yield client
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=LIMIT)
+            assert process.returncode == 0, out
+            assert "forbidden" not in out
+        finally:
+            process.kill()
 
 
 def test_each_node_says_what_it_holds_and_touches_no_other_entry(
@@ -174,7 +172,7 @@ def test_it_does_not_start_without_what_its_pod_gives(
         env={name: text for name, text in given.items() if text is not None},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 1

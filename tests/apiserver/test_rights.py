@@ -20,6 +20,7 @@ from jr2_infra.api import Api
 from jr2_infra.rules import NOTHING_APPLIED, Place
 from tests.apiserver.conftest import NewInstance
 from tests.apiserver.server import ApiServer
+from tests.waiting import LIMIT
 
 SPACE = "people"
 ALL = access.converge(SPACE, shared=True, makes_namespace=True)
@@ -98,7 +99,7 @@ def missing(own_server: ApiServer, kubeconfig: Path) -> str:
 
 def until(own_server: ApiServer, kubeconfig: Path, wanted: str) -> str:
     """Ask until the API server knows the grants that were just made."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + LIMIT
     while (said := missing(own_server, kubeconfig)) != wanted and time.monotonic() < deadline:
         time.sleep(0.05)
     return said

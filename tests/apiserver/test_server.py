@@ -70,5 +70,5 @@ def test_servers_stand_side_by_side_with_data_and_gates_of_their_own(
 
 def test_a_namespace_goes_when_its_controller_runs(api_server: ApiServer) -> None:
     api_server.add_namespace("goes")
-    api_server.run_kubectl("delete", "namespace", "goes", "--timeout=60s")
+    api_server.run_kubectl("delete", "namespace", "goes", "--timeout=200s")
     assert api_server.get("/api/v1/namespaces/goes") is None

@@ -21,8 +21,9 @@ from jr2_infra.facts import holding
 from jr2_infra.rules import Place
 from tests.apiserver.conftest import Instance, NewInstance
 from tests.apiserver.derived.conftest import apply_all
-from tests.apiserver.server import ApiServer, wait_for
+from tests.apiserver.server import ApiServer
 from tests.unit.infra.conftest import Said
+from tests.waiting import wait_for
 
 NAME: Final = "stuck"
 HOLD: Final = "example.com/hold"
@@ -168,10 +169,12 @@ def dead_group(server: ApiServer) -> Iterator[None]:
             },
         },
     )
-    wait_for("it is known to be dead", lambda: _is_known_to_be_dead(server))
-    yield
-    server.remove(f"{SERVICES}/{DEAD}")
-    wait_for("nobody asks for it any more", lambda: not _is_listed(server))
+    try:
+        wait_for("it is known to be dead", lambda: _is_known_to_be_dead(server))
+        yield
+    finally:
+        server.remove(f"{SERVICES}/{DEAD}")
+        wait_for("nobody asks for it any more", lambda: not _is_listed(server))
 
 
 def test_an_api_group_that_does_not_answer_is_named(

@@ -6,6 +6,7 @@ say what a refused converge did.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import ssl
 import threading
@@ -35,7 +36,7 @@ class VersionProxy:
         self._version = version
 
     def __enter__(self) -> VersionProxy:
-        proxy, behind = self, self._behind
+        proxy = self
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -48,8 +49,7 @@ class VersionProxy:
                     for name, value in self.headers.items()
                     if name.lower() in _PASSED_ON
                 }
-                with behind.client() as http:
-                    answer = http.request(self.command, self.path, content=body, headers=headers)
+                answer = proxy._http.request(self.command, self.path, content=body, headers=headers)
                 self._answer(answer, proxy.rewritten(self.path, answer))
 
             def _answer(self, answer: httpx2.Response, data: bytes) -> None:
@@ -64,20 +64,23 @@ class VersionProxy:
             def log_message(self, format: str, *args: Any) -> None:
                 pass
 
-        pair = behind.authority.issue("version-proxy", hosts=("127.0.0.1",))
+        pair = self._behind.authority.issue("version-proxy", hosts=("127.0.0.1",))
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(pair.certificate, pair.key)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
+        with contextlib.ExitStack() as made:
+            self._http = made.enter_context(self._behind.client())
+            self._server = made.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+            self._server.daemon_threads = True
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+            thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+            thread.start()
+            made.callback(thread.join)
+            made.callback(self._server.shutdown)
+            self._made = made.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._made.close()
 
     @property
     def kubeconfig(self) -> Path:

@@ -17,7 +17,7 @@ ROOM = 3
 SMALL = Counts(one=200, many=8, peer=0.5, requests=30)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_durable_steps_are_faster_than_what_a_user_would_pick_instead(
     record_property: Callable[[str, object], None],
 ) -> None:

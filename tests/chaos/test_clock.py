@@ -21,7 +21,6 @@ LIBRARY = Path(f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketimeMT.
 HOUR, DAY = 3600, 86_400
 
 pytestmark = [
-    pytest.mark.timeout(300),
     pytest.mark.skipif(not LIBRARY.exists(), reason="the Debian package faketime is not installed"),
 ]
 

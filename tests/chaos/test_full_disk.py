@@ -118,7 +118,6 @@ def test_a_full_disk_leaves_runs_that_can_be_read_and_cancelled(
     assert made.returncode == 0, made.stderr
 
 
-@pytest.mark.timeout(300)
 def test_a_disk_that_is_full_for_a_while_loses_nothing_under_load(
     pod: Any, volume_on_a_disk: Path
 ) -> None:

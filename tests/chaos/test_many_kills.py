@@ -58,7 +58,7 @@ def numbers_in(database: Path) -> dict[str, list[int]]:
     return {run: json.loads(view)["context"]["numbers"] for run, view in rows}
 
 
-@pytest.mark.timeout(120 + 10 * KILLS)
+@pytest.mark.timeout(600 + 60 * KILLS)
 def test_every_promise_holds_however_often_the_orchestrator_is_killed(pod: Any) -> None:
     worker = pod.start_worker()
     main = pod.start_orchestrator()

@@ -19,7 +19,7 @@ from tests.chaos.load import children, under_load
 SECONDS = float(os.environ.get("JR2_CHAOS_STOP", "3"))
 PROGRESS = 12
 
-pytestmark = pytest.mark.timeout(240 + 8 * SECONDS)
+pytestmark = pytest.mark.timeout(600 + 8 * SECONDS)
 
 
 def stop_and_go_on(processes: list[int]) -> None:

@@ -15,7 +15,7 @@ from jr2_infra.rules import Place
 from . import transcript
 from .conftest import CHECKOUT, CONTEXT, Departures, Instance
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 def test_the_demo_ends_with_a_run(kit_images: None, depart: Departures, tmp_path: Path) -> None:

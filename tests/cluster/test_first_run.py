@@ -22,7 +22,7 @@ from jr2 import names
 
 from .conftest import CONTEXT, HeldPublish, Instance, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 HERE = Path(__file__).parent
 NAME = "first-run"

@@ -18,7 +18,7 @@ from jr2_cli.local_cluster import layout
 
 from .conftest import Instance
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 HERE = Path(__file__).parent
 NAME = "foreign-platform"

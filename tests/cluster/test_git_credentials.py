@@ -20,7 +20,7 @@ from jr2_infra.git import keys
 from .conftest import BIN, CONTEXT, Instance, wait_for
 from .terminal import TerminalSession
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 HERE = Path(__file__).parent
 KEYS = HERE.parent / "cases" / "ssh_keys"

@@ -31,7 +31,7 @@ from jr2_infra.images.checkout import archive_path, checkout_images
 from jr2_infra.images.delivery import deliver
 from jr2_infra.images.delivery.local import LocalNode
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NAMESPACE = "jr2-test-harness-tree"

@@ -319,7 +319,6 @@ class Abandoned:
         assert not lease_of(self.instance).get("holderIdentity")
 
 
-@pytest.mark.timeout(300)
 def test_the_lease_of_another_machine_is_taken_over_when_it_does_not_move(
     instance: Instance,
 ) -> None:
@@ -339,7 +338,6 @@ def test_the_lease_of_another_machine_is_taken_over_when_it_does_not_move(
             other.kill()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("start", ["of another process", "its own"])
 def test_a_number_that_another_program_has_by_now_does_not_count(
     instance: Instance, start: str
@@ -361,7 +359,6 @@ def test_a_number_that_another_program_has_by_now_does_not_count(
             other.kill()
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("where", "who"), CASES, ids=lambda value: value.replace(" ", "-"))
 def test_a_kill_leaves_nothing_to_write_and_the_next_run_ends_well(
     instance: Instance,

@@ -17,7 +17,7 @@ from jr2_infra.images.delivery.local import LocalNode
 from .conftest import BIN, CHECKOUT, Instance
 from .kind_stand_in import KIND_CONTEXT, NODE, Kind
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 
 def only(value: str) -> list[str]:

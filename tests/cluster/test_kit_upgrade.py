@@ -20,7 +20,7 @@ from tests.cluster.kit_versions import CHECKOUT, NEXT, NOW
 
 from .conftest import CONTEXT, HeldPublish, Instance, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 HERE = Path(__file__).parent
 CONVERGED = "converged — `jr2 run <workflow>` when ready"

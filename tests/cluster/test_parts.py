@@ -18,7 +18,7 @@ from jr2_infra.images.delivery.local import LocalNode
 from .conftest import Instance, wait_for
 from .custodian_image import bring_custodian
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 NAME = "parts-test"
 WORKFLOWS = Path(__file__).parent / "workflows"

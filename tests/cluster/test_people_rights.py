@@ -24,7 +24,7 @@ from jr2_infra.session import Session
 from .conftest import CONTEXT, Instance
 from .plain_stack import Stack
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 NAME = "rights-test"
 ACCOUNTS = "rights-test-accounts"

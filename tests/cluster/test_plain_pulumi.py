@@ -23,7 +23,7 @@ from .conftest import CONTEXT, HeldPublish, Instance, wait_for
 from .kind_stand_in import KIND_CONTEXT, Kind
 from .plain_stack import Stack
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 NAME = "plain"
 

@@ -36,7 +36,6 @@ class Lines:
         raise AssertionError(f"nothing was to be asked: {question}")
 
 
-@pytest.mark.timeout(300)
 def test_a_new_instance_installs_and_checks(tmp_path: Path) -> None:
     root = tmp_path / "my-instance"
     scaffold(root, None, find_checkout(running_copy().path), Lines())

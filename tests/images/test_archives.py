@@ -11,7 +11,7 @@ from jr2 import names
 
 from .conftest import BUILD, CHECKOUT, Image, run
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 MIB = 2**20
 LIMITS = {

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import BUILD, CHECKOUT, Image, run
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 def copy_checkout(target: Path, umask: int, seconds: float) -> Path:

@@ -13,7 +13,7 @@ from jr2_infra.images.build import recipe
 
 from .conftest import CHROOT, Image, run
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 PYTHON = (names.TREE_PYTHON, "-ISB", "-c")
 
 LOOK = f"""

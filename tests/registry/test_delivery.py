@@ -29,7 +29,7 @@ from tests.registry.conftest import (
     logged_in,
 )
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from tests.registry.conftest import (
 )
 from tests.registry.tokens import IDENTITY, TokenServer
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 SECRETS = ("CANARY", base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode(), "eyJ")
 """What no message holds: the secrets, as they travel, and the start of each token."""

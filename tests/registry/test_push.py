@@ -15,7 +15,7 @@ from jr2_infra import oci
 from tests.registry.conftest import Image, Proxy, Registry, StartRegistry, ref
 
 # The first test may have to build the registry.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1800)
 
 MIB = 2**20
 

@@ -1,7 +1,9 @@
 """How a request proves who sends it: the transport of one kubeconfig user.
 
 Client certificates, tokens, token files, basic auth, `exec` plugins and impersonation work as they
-do in kubectl. A token from a file or a plugin is fetched again when the server answers 401.
+do in kubectl. A token from a file or a plugin is fetched again when the server answers 401. A
+server that has no room for a request, or makes the storage of a new kind, says 429 and when to come
+back: nothing was done, so the request is sent again then, within the time that it has.
 
 Source: libraries.md §3 (rows Kubeconfig and Async Kubernetes), design §5.3.
 """
@@ -12,6 +14,7 @@ import base64
 import json
 import ssl
 import threading
+import time
 import urllib.parse
 import urllib.request
 from collections.abc import Mapping
@@ -51,7 +54,10 @@ def transport(context: KubeContext) -> httpx2.BaseTransport:
 
 
 class _UserTransport(httpx2.BaseTransport):
-    """Adds the user's proof to each request, and asks for a new one once after a 401."""
+    """Adds the user's proof to each request, and asks for a new one once after a 401.
+
+    A request that is sent again after a 429 waits no longer than its own limit for an answer.
+    """
 
     def __init__(self, context: KubeContext) -> None:
         self._context = context
@@ -60,6 +66,17 @@ class _UserTransport(httpx2.BaseTransport):
         self._inner: httpx2.HTTPTransport | None = None
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        left = float(request.extensions.get("timeout", {}).get("read") or 0)
+        while True:
+            response = self._answer(request)
+            pause = _come_back_in(response)
+            if pause is None or pause > left:
+                return response
+            response.close()
+            time.sleep(pause)
+            left -= pause
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
         inner, credential = self._ready(None)
         response = inner.handle_request(self._signed(request, credential))
         if response.status_code != 401 or not _renewable(self._context.user):
@@ -125,6 +142,12 @@ class _Credential:
 
     def is_over(self) -> bool:
         return self.expires is not None and datetime.now(UTC) >= self.expires
+
+
+def _come_back_in(response: httpx2.Response) -> float | None:
+    """Return the seconds after which a server that says 429 wants to be asked again."""
+    said = response.headers.get("Retry-After", "")
+    return max(1.0, float(said)) if response.status_code == 429 and said.isdecimal() else None
 
 
 def _renewable(user: Mapping[str, Any]) -> bool:

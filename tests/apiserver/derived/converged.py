@@ -27,6 +27,7 @@ from tests.apiserver.derived.conftest import world_of
 from tests.apiserver.engine.conftest import Reporter
 from tests.apiserver.server import ApiServer
 from tests.unit.infra.converge.conftest import MINTED
+from tests.waiting import LIMIT
 
 UID = "0123456789abcdef"
 
@@ -74,13 +75,13 @@ class Converged:
         self.name = name
         self.world = world_of(server, name)
         self.context = server.kube_context(kubeconfig)
-        self.http: httpx2.Client = self.context.http(timeout=30)
-        self.api = Api(self.http)
         self.tooling = Tooling(
             pulumi=tools.require("pulumi"),
             kubernetes_plugin=tools.require("pulumi-resource-kubernetes"),
             kubectl=tools.require("kubectl"),
         )
+        self.http: httpx2.Client = self.context.http(timeout=LIMIT)
+        self.api = Api(self.http)
 
     def __enter__(self) -> Converged:
         return self

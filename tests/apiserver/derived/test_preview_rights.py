@@ -33,10 +33,12 @@ def converged(own_server: ApiServer) -> Iterator[Converged]:
 
 def viewer(server: ApiServer) -> Converged:
     """The same Instance in the eyes of one who may preview it and nothing else."""
-    for one in access.manifests("viewer", access.preview(NAME), namespace=NAME, subject=VIEWER):
+    rights = access.manifests("viewer", access.preview(NAME), namespace=NAME, subject=VIEWER)
+    for one in rights:
         space = one["metadata"].get("namespace")
         where = f"namespaces/{space}/" if space else ""
         server.post(f"/apis/{one['apiVersion']}/{where}{one['kind'].lower()}s", one)
+    server.wait_for_rights(rights)
     return Converged(server, NAME, server.user_kubeconfig("viewer"))
 
 

@@ -219,7 +219,6 @@ def test_a_converged_cluster_is_proved_and_the_engine_agrees(converged: Converge
     assert converged.preview(look) == {}
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("seed", range(2))
 def test_proved_exactly_when_the_engine_says_same_and_one_converge_heals_it_all(
     converged: Converged, seed: int

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from tests.apiserver.gateway import Gateway, gateway
 from tests.apiserver.server import ApiServer
 from tests.unit.infra.test_machine_refusals import CASES as OPEN_PARTS
 from tests.unit.infra.test_machine_refusals import CONFIG, NO_LINE, PARTS, workflow
+from tests.waiting import wait_for
 
 NAME = "kept"
 
@@ -106,10 +106,7 @@ def _going(site: Site) -> None:
         site.server.post(f"{space}/configmaps", held)
         site.server.remove(space)
     # The controller takes away what nobody holds, and says what is left, before anything is read.
-    until = time.monotonic() + 60
-    while not _is_held(site):
-        assert time.monotonic() < until
-        time.sleep(0.1)
+    wait_for("it is held", lambda: _is_held(site))
 
 
 def _is_held(site: Site) -> bool:

@@ -16,7 +16,8 @@ from jr2_infra.derived.live import LiveObject, LiveObjects
 from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
-from tests.apiserver.server import ApiServer, wait_for
+from tests.apiserver.server import ApiServer
+from tests.waiting import LIMIT, wait_for
 
 CANARY = "CANARY-6f1d"
 CODED = base64.b64encode(CANARY.encode()).decode()
@@ -63,7 +64,6 @@ class Cluster:
         self.context = server.kube_context()
         self.kubeconfig = server.kubeconfig
         self.namespace = namespace
-        self.http = self.context.http(timeout=30)
         self.tooling = Tooling(
             pulumi=tools.require("pulumi"),
             kubernetes_plugin=tools.require("pulumi-resource-kubernetes"),
@@ -73,6 +73,13 @@ class Cluster:
         self.annotations = ANNOTATIONS
         self.canary, self.coded = CANARY, CODED
         self.other = OTHER
+        self.http = self.context.http(timeout=LIMIT)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
 
     def named(self, kind: str) -> dict[str, Any]:
         """Return the wanted object of a kind."""
@@ -423,12 +430,11 @@ def sample(namespace: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def whole(api_server: ApiServer) -> Iterator[Cluster]:
     """Every object, converged once."""
-    cluster = Cluster(api_server, "engine-test")
-    created = cluster.engine()
-    assert {step.operation for step in created.steps} == {"create"}
-    assert len(created.steps) == len(cluster.objects)
-    yield cluster
-    cluster.http.close()
+    with Cluster(api_server, "engine-test") as cluster:
+        created = cluster.engine()
+        assert {step.operation for step in created.steps} == {"create"}
+        assert len(created.steps) == len(cluster.objects)
+        yield cluster
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import random
@@ -401,14 +402,18 @@ class Three:
     """Three namespaces of one program."""
 
     def __init__(self, server: ApiServer) -> None:
-        self.clusters = [Cluster(server, f"edited-{name}", prefix=f"{name}-") for name in "abc"]
+        with contextlib.ExitStack() as made:
+            self.clusters = [
+                made.enter_context(Cluster(server, f"edited-{name}", prefix=f"{name}-"))
+                for name in "abc"
+            ]
+            self._made = made.pop_all()
 
     def __enter__(self) -> Three:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for cluster in self.clusters:
-            cluster.http.close()
+        self._made.close()
 
     def program(self) -> Program:
         programs = [cluster.program() for cluster in self.clusters]

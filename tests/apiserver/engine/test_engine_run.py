@@ -24,7 +24,7 @@ from jr2_infra.engine import minder
 from jr2_infra.lease import ConvergeLease, nonce_of
 from jr2_infra.resources import DynamicResource
 from tests.apiserver.gateway import DROPPED, Gateway, gateway
-from tests.apiserver.server import wait_for
+from tests.waiting import LIMIT, wait_for
 
 if TYPE_CHECKING:
     from tests.apiserver.engine.conftest import Cluster
@@ -220,7 +220,7 @@ class Running:
         self.process.stdin.close()
         self.session, self.start, self.mark = json.loads(self.process.stdout.readline())
         wait_for("minder, engine and plugin run", lambda: len(self.members()) >= 3)
-        assert self._waiting.wait(60)
+        assert self._waiting.wait(LIMIT)
         wait_for(
             "some of the objects exist",
             lambda: all(cluster.get(obj) for obj in self.maps[:LET_THROUGH]),
@@ -255,7 +255,7 @@ def test_a_killed_run_leaves_no_process_and_its_folder_goes_unread(
     running = Running(cluster, tmp_path, between)
     try:
         running.process.send_signal(signal.SIGKILL)
-        wait_for("every process of the run is gone", lambda: not running.members(), 30)
+        wait_for("every process of the run is gone", lambda: not running.members())
         (left,) = tmp_path.iterdir()
         (
             left / "state" / ".pulumi" / "stacks" / "jr2" / "engine-test.0123456789ab.json"
@@ -292,7 +292,7 @@ def test_a_killed_engine_or_plugin_ends_the_run_with_an_error_and_the_next_one_f
         victims = [pid for pid in running.members() if who in command_line(pid)]
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-        code = running.process.wait(timeout=60)
+        code = running.process.wait(timeout=LIMIT)
         assert running.members() == []
         assert list(tmp_path.iterdir()) == []
     finally:
@@ -327,7 +327,7 @@ def test_an_interrupt_ends_everything_before_the_command(
     running = Running(cluster, tmp_path, between)
     try:
         running.process.send_signal(signal.SIGINT)
-        running.process.wait(timeout=30)
+        running.process.wait(timeout=LIMIT)
         assert running.members() == []
         assert list(tmp_path.iterdir()) == []
     finally:

@@ -26,8 +26,6 @@ TOKEN = GitToken(match="github.com/you/", use="clone", value="CANARY-first")
 URL = SshUrl(url="git@github.com:you/app.git", match=TOKEN.match, secret="deploy")
 KEY = DeployKey(secret="deploy", urls=(URL.url,), pair=generate(), generated=True)
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture
 def converged(api_server: ApiServer) -> Iterator[Converged]:

@@ -5,7 +5,6 @@ Source: design §6.3, ADR-0147.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from jr2_infra.components import admission
 from tests.apiserver.derived.conftest import apply_all
 from tests.apiserver.derived.test_every_field import found_in
 from tests.apiserver.server import ApiServer
+from tests.waiting import wait_for
 
 NAME = "policy"
 
@@ -86,15 +86,15 @@ def secret(name: str, *, of_type: str = "Opaque", labelled: bool = True) -> dict
 
 def wait_for_the_policy(orchestrator: Api) -> None:
     """Wait until the API server has loaded the policy, which it does a moment after it is stored."""
-    until = time.monotonic() + 30
-    while True:
+
+    def is_loaded() -> bool:
         try:
             orchestrator.dry_run_create(SECRET, secret("not-loaded-yet"))
         except ApiError as error:
-            if "an Orchestrator writes only" in error.message:
-                return
-        assert time.monotonic() < until, "the policy was never loaded"
-        time.sleep(0.1)
+            return "an Orchestrator writes only" in error.message
+        return False
+
+    wait_for("the policy is loaded", is_loaded)
 
 
 def refused(call: Any, *arguments: Any, **named: Any) -> str:

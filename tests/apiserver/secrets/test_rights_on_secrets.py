@@ -78,7 +78,10 @@ def server(api_server: ApiServer) -> ApiServer:
         secrets=SecretWants.of(config, [parts(effects=[effect("HOOK")])], None),
         parts=PartsWanted(repo_cache=True, instance_harness=True, instance_effector=True),
     )
-    apply_all(api_server, wanted_objects(world))
+    wanted = wanted_objects(world)
+    apply_all(api_server, wanted)
+    # Without this, a right that is too much would not be seen yet.
+    api_server.wait_for_rights(wanted)
     return api_server
 
 

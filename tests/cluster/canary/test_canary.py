@@ -28,7 +28,7 @@ from jr2_cli.local_cluster import layout
 from ..conftest import CONTEXT, Instance, wait_for
 from .search import SHORTEST, Canaries, Seen, Watcher
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 WORKFLOWS = Path(__file__).parents[1] / "workflows"
 NAME: Final = "canary"

@@ -15,7 +15,7 @@ from jr2_cli.local_cluster.supervision import remains
 
 from .conftest import Machine, Witness, inventory, run, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 OTHERS = """\
 # kept by hand

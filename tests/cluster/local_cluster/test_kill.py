@@ -14,7 +14,7 @@ from jr2_cli.local_cluster import layout, report
 
 from .conftest import Machine, Witness, cluster_processes, kill_everything, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 PROCESSES = (
     "etcd", "containerd", "kube-apiserver", "kube-controller-manager", "kube-scheduler",

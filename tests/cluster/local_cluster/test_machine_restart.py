@@ -15,7 +15,7 @@ from jr2_cli.local_cluster.node import cgroups, leftovers, network
 
 from .conftest import Machine, Witness, kill_everything, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 RUN_FOLDERS = ("/run/containerd", "/run/buildkit", "/run/netns", "/run/xtables.lock")
 

@@ -19,7 +19,7 @@ from jr2_cli.local_cluster.supervision import plan
 
 from .conftest import Machine, Witness, run, wait_until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 SERVERS = {
     "kube-apiserver": (layout.NODE_ADDRESS, layout.API_PORT),

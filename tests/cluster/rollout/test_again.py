@@ -12,7 +12,7 @@ import pytest
 from .broken import IMAGE
 from .stories import LATE, Story
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 def test_an_image_that_comes_after_the_failure_is_pulled_at_once(stories: dict[str, Story]) -> None:

@@ -16,7 +16,7 @@ from .broken import IMAGE
 from .cases import CASES, MISSING
 from .conftest import Outcome
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.cluster
 
 
 def failed(outcomes: dict[str, Outcome], name: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from .broken import IMAGE, container, manifest, spec, workload
 from .conftest import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 NAMESPACE = "rollout-images"
 MIRROR = "jr2.local/rollout-mirror:1"

@@ -16,7 +16,7 @@ from jr2 import names
 from ..conftest import Instance
 from .conftest import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 NAME = "rollout-up"
 MIRROR = "jr2.local/rollout-up-mirror:1"

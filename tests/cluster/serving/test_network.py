@@ -13,7 +13,7 @@ from jr2 import names
 from ..conftest import CONTEXT, Instance, wait_for
 from .conftest import ALLOWED, NAME
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 CALLER = """
 import http.client, sys, time

@@ -16,7 +16,7 @@ from jr2.rbac import OPERATOR_RULES, ORCHESTRATOR_RULES, Rule
 from ..conftest import Instance
 from .conftest import NAME
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 CALLERS = {(NAME, names.ORCHESTRATOR), (names.SYSTEM_NAMESPACE, names.OPERATOR)}
 OF_THE_IMAGE = {"LANG", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}

@@ -13,7 +13,7 @@ from jr2 import names
 
 from ..conftest import Instance
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
 API = "kubernetes.default.svc"
 SAY = [

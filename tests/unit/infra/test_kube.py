@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import pytest
 import yaml
 
 from jr2.errors import StepFailed
-from jr2_infra import kube, private
+from jr2_infra import kube, kube_auth, private
 
 
 def write(path: Path, document: object) -> Path:
@@ -232,6 +233,36 @@ def test_a_token_file_is_read_again_after_a_refusal(tmp_path: Path, api: Api) ->
         assert client.get("/version").json() == {"authorization": "Bearer new"}
 
 
+@pytest.mark.parametrize(
+    ("busy", "status", "waited"),
+    [
+        (["1"], 200, [1.0]),
+        (["2", "0", "3"], 200, [2.0, 1.0, 3.0]),
+        # No longer than the request may wait for an answer, and not until a date.
+        (["6", "5"], 429, [6.0]),
+        (["60"], 429, []),
+        (["Fri, 31 Dec 2049 23:59:59 GMT"], 429, []),
+    ],
+)
+def test_a_server_without_room_is_asked_again_when_it_says(
+    tmp_path: Path,
+    api: Api,
+    monkeypatch: pytest.MonkeyPatch,
+    busy: list[str],
+    status: int,
+    waited: list[float],
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(kube_auth, "time", types.SimpleNamespace(sleep=slept.append))
+    api.busy = [*busy]
+    path = write(tmp_path / "config", config(server=api.url, user={"token": "t"}))
+
+    with kube.load_context(None, environ(path)).http() as client:
+        assert client.get("/version").status_code == status
+
+    assert slept == waited
+
+
 def plugin(tmp_path: Path, body: str) -> dict[str, Any]:
     script = tmp_path / "plugin.py"
     script.write_text(body)
@@ -334,6 +365,8 @@ class Api:
     def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
         self.url = f"http://127.0.0.1:{server.server_port}"
         self.refused: set[str] = set()
+        self.busy: list[str] = []
+        """What it says of when to come back, for each request that it has no room for."""
         self.headers: dict[str, list[str]] = {}
 
 
@@ -344,7 +377,10 @@ def api() -> Iterator[Api]:
             said.headers = {name.lower(): self.headers.get_all(name, []) for name in self.headers}
             authorization = self.headers.get("Authorization")
             body = json.dumps({"authorization": authorization}).encode()
-            self.send_response(401 if authorization in said.refused else 200)
+            busy = said.busy.pop(0) if said.busy else None
+            self.send_response(429 if busy else 401 if authorization in said.refused else 200)
+            if busy:
+                self.send_header("Retry-After", busy)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
