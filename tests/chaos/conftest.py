@@ -14,17 +14,15 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import tarfile
 import tempfile
 import textwrap
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx2
 import pytest
@@ -32,27 +30,13 @@ import pytest
 import jr2
 from jr2 import names
 from jr2.tree_hash import entries, hash_folder
+from tests.ports import free_port
+from tests.waiting import LIMIT, wait_for
 
-T = TypeVar("T")
 KIT_CLOSURE = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection")
 KIT_MODULES = ("typing_extensions.py",)
-DEADLINE = 60.0
 LEASE = "2026-01-01T00:00:00.000000Z chaos"
 """What a publish carries when a test does not say another one."""
-
-
-def eventually(
-    what: Callable[[], T | None], *, within: float = DEADLINE, why: str = "the condition"
-) -> T:
-    """Return the first answer that is neither `None` nor false."""
-    end = time.monotonic() + within
-    while True:
-        found = what()
-        if found:
-            return found
-        if time.monotonic() > end:
-            raise AssertionError(f"{why} did not come within {within} s")
-        time.sleep(0.02)
 
 
 class Assembly:
@@ -106,7 +90,7 @@ class Pod:
         self.folder = folder
         self.instance_token = secrets.token_hex(24)
         self.publish_token = secrets.token_urlsafe(32)
-        self.port = _free_port()
+        self.port = free_port()
         self._processes: list[subprocess.Popen[bytes]] = []
         for name in ("state", "values", "kit", "made"):
             (folder / name).mkdir()
@@ -122,7 +106,7 @@ class Pod:
             (folder / "kit" / name).symlink_to(packages / name)
         (folder / "kit" / "jr2").symlink_to(Path(jr2.__file__).parent)
         self.client = httpx2.Client(
-            base_url=f"http://127.0.0.1:{self.port}", timeout=60, trust_env=False
+            base_url=f"http://127.0.0.1:{self.port}", timeout=LIMIT, trust_env=False
         )
         self.client.headers["Authorization"] = f"Bearer {self.instance_token}"
 
@@ -156,7 +140,7 @@ class Pod:
 
     def start_worker(self) -> subprocess.Popen[bytes]:
         process = self._start("jr2_runtime.worker", "worker.log")
-        eventually((self.folder / "worker.sock").exists, why="the worker's socket")
+        wait_for("the worker's socket", (self.folder / "worker.sock").exists)
         return process
 
     def begin_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
@@ -170,7 +154,7 @@ class Pod:
             env=self.environment(),
             capture_output=True,
             text=True,
-            timeout=DEADLINE,
+            timeout=LIMIT,
         )
 
     def start_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
@@ -182,7 +166,7 @@ class Pod:
                 return self.client.get("/readyz").status_code == 200
             return False
 
-        eventually(answers, why="the Orchestrator's answer")
+        wait_for("the Orchestrator's answer", answers)
         return process
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
@@ -252,7 +236,7 @@ class Pod:
             found = self.status(run)
             return found if found["status"] != "active" else None
 
-        return eventually(ended, why=f"the end of run {run}")
+        return wait_for(f"the end of run {run}", ended) or {}
 
     def assemblies(self) -> dict[str, Any]:
         found = self.client.get("/assemblies").json()
@@ -264,13 +248,6 @@ def pydantic_folder() -> str:
     import pydantic
 
     return str(Path(pydantic.__file__).parent)
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        assert isinstance(port, int)
-        return port
 
 
 @contextlib.contextmanager

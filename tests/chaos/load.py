@@ -18,6 +18,7 @@ from typing import Any
 import httpx2
 
 from jr2 import names
+from tests.waiting import LIMIT
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 
@@ -30,7 +31,7 @@ class Writer(threading.Thread):
         self._stop_asked = stop
         self._chosen = random.Random(seed)
         self._http = httpx2.Client(
-            base_url=pod.client.base_url, headers=pod.client.headers, timeout=30, trust_env=False
+            base_url=pod.client.base_url, headers=pod.client.headers, timeout=LIMIT, trust_env=False
         )
         self.answered: dict[str, list[int]] = {}
         self.lost = 0
@@ -38,7 +39,7 @@ class Writer(threading.Thread):
 
     def _send(self, path: str, body: dict[str, Any]) -> Any:
         headers = {names.HEADER_IDEMPOTENCY_KEY: str(uuid.uuid4())}
-        end = time.monotonic() + 120
+        end = time.monotonic() + LIMIT
         while True:
             assert time.monotonic() < end, f"{path} was not answered"
             try:
@@ -89,7 +90,7 @@ class Load:
         """How many answers were lost and asked for again."""
         return sum(each.lost for each in self._writers)
 
-    def progress(self, events: int, within: float = 60) -> None:
+    def progress(self, events: int, within: float = LIMIT) -> None:
         """Wait until so many more events were answered."""
         aim = sum(map(len, self.answered().values())) + events
         end = time.monotonic() + within
@@ -119,7 +120,7 @@ class Load:
         there = {run["runId"] for run in self._pod.client.get("/runs").json()}
         assert there == set(written) | self.others
         for run, numbers in written.items():
-            end = time.monotonic() + 60
+            end = time.monotonic() + LIMIT
             while not settled_down(self._pod, run, numbers):
                 found = self._pod.status(run)
                 assert time.monotonic() < end, f"run {run} stands still: {found}"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.conftest import eventually
 from tests.chaos.load import under_load
+from tests.waiting import wait_for
 
 LIBRARY = Path(f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketimeMT.so.1")
 HOUR, DAY = 3600, 86_400
@@ -85,7 +85,7 @@ def test_a_timer_of_seven_days_fires_once_when_the_clock_has_passed_it(
     run = pod.start_run("nap")
     clock.set(8 * DAY)
     restart()
-    eventually(lambda: pod.status(run)["value"] == "awake", why="the timer")
+    wait_for("the timer", lambda: pod.status(run)["value"] == "awake")
     clock.set(0)
     restart()
     time.sleep(0.2)

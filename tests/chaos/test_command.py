@@ -10,19 +10,24 @@ from pathlib import Path
 from typing import Any
 
 from jr2 import names
+from tests.waiting import LIMIT
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 PING = Path(__file__).parents[2] / "infra/src/jr2_infra/scaffold/templates/workflows/ping.py"
 
 
+def environment(pod: Any) -> dict[str, str]:
+    return {
+        **os.environ,
+        names.ENV_URL: f"http://127.0.0.1:{pod.port}",
+        names.ENV_TOKEN: pod.instance_token,
+    }
+
+
 def start(pod: Any, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "jr2_cli", *arguments],
-        env={
-            **os.environ,
-            names.ENV_URL: f"http://127.0.0.1:{pod.port}",
-            names.ENV_TOKEN: pod.instance_token,
-        },
+        env=environment(pod),
         cwd=pod.folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -32,10 +37,18 @@ def start(pod: Any, *arguments: str) -> subprocess.Popen[str]:
 
 
 def jr2(pod: Any, *arguments: str) -> tuple[int, str, list[str]]:
-    command = start(pod, *arguments)
-    stdout, stderr = command.communicate(timeout=60)
-    assert pod.instance_token not in stdout + stderr
-    return command.returncode, stdout, stderr.splitlines()
+    done = subprocess.run(
+        [sys.executable, "-m", "jr2_cli", *arguments],
+        env=environment(pod),
+        cwd=pod.folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert pod.instance_token not in done.stdout + done.stderr
+    return done.returncode, done.stdout, done.stderr.splitlines()
 
 
 def test_the_scaffolded_workflow_is_run_and_everything_about_it_is_shown(pod: Any) -> None:
@@ -98,7 +111,7 @@ def test_a_followed_run_ends_before_the_follower_through_a_kill_of_the_orchestra
         code, _, stderr = jr2(pod, *answer, "--input", '{"word":"ja"}')
         delivered = f'delivered {accepted["name"]} to gate "{gate["gate"]}" on {run}'
         assert (code, stderr[1:]) == (0, [delivered])
-        stdout, rest = follower.communicate(timeout=60)
+        stdout, rest = follower.communicate(timeout=LIMIT)
 
         assert follower.returncode == 0
         assert json.loads(stdout)["output"] == {"ticket": 7, "word": "ja", "version": 1}

@@ -18,6 +18,7 @@ from schemathesis.core.result import Ok
 from schemathesis.generation import GenerationMode
 
 from jr2_runtime.orchestrator.api.app import document
+from tests.waiting import LIMIT
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 EXAMPLES = 30
@@ -106,7 +107,7 @@ def test_no_request_is_answered_with_a_5xx(fuzzed: Any, route: str, mode: Genera
         }
         # A feed never ends: its first lines are enough.
         with session.request(
-            **arguments, headers={**headers, **tokens[token]}, stream=True, timeout=30
+            **arguments, headers={**headers, **tokens[token]}, stream=True, timeout=LIMIT
         ) as answer:
             what = f"{route} {arguments['url']}: {answer.status_code}"
             assert answer.status_code < 500, f"{what} {answer.text}"

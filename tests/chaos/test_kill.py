@@ -13,18 +13,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.waiting import LIMIT, wait_for
+
 WORKFLOWS = Path(__file__).parent / "workflows"
 
 
 def sources(*names: str) -> dict[str, str]:
     return {name: (WORKFLOWS / f"{name}.py").read_text() for name in names}
-
-
-def wait_for(condition: Any, *, within: float = 60.0) -> None:
-    end = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come"
-        time.sleep(0.02)
 
 
 def gate(pod: Any, run: str, name: str, event: dict[str, Any], **headers: str) -> httpx2.Response:
@@ -47,7 +42,7 @@ def test_100_parked_runs_and_10_tasks_survive_kill_9_of_the_orchestrator(pod: An
     working = [
         pod.start_run("slow", {"folder": str(marks), "number": number}) for number in range(10)
     ]
-    wait_for(lambda: len(list(marks.glob("started-*"))) == 10)
+    wait_for("ten tasks run", lambda: len(list(marks.glob("started-*"))) == 10)
 
     pod.kill(main)
     pod.start_orchestrator()
@@ -83,7 +78,10 @@ def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
     def post(run: str) -> None:
         with (
             httpx2.Client(
-                base_url=pod.client.base_url, headers=pod.client.headers, trust_env=False
+                base_url=pod.client.base_url,
+                headers=pod.client.headers,
+                timeout=LIMIT,
+                trust_env=False,
             ) as client,
             contextlib.suppress(httpx2.TransportError),
         ):
@@ -101,7 +99,10 @@ def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
     def start() -> None:
         with (
             httpx2.Client(
-                base_url=pod.client.base_url, headers=pod.client.headers, trust_env=False
+                base_url=pod.client.base_url,
+                headers=pod.client.headers,
+                timeout=LIMIT,
+                trust_env=False,
             ) as client,
             contextlib.suppress(httpx2.TransportError),
         ):
@@ -114,7 +115,8 @@ def test_each_acknowledged_event_is_taken_once_whenever_the_orchestrator_dies(
     posters.append(threading.Thread(target=start))
     for poster in posters:
         poster.start()
-    wait_for(lambda: sum(map(len, acknowledged.values())) >= 40 + 17 * seed)
+    enough = 40 + 17 * seed
+    wait_for("events are taken", lambda: sum(map(len, acknowledged.values())) >= enough)
     pod.kill(main)
     for poster in posters:
         poster.join()
@@ -140,7 +142,7 @@ def test_a_worker_that_is_killed_comes_back_and_its_tasks_are_asked_again(pod: A
     parked = pod.start_run("review", {"ticket": 1})
     working = pod.start_run("slow", {"folder": str(marks), "number": 1})
     started = marks / "started-1"
-    wait_for(started.exists)
+    wait_for("the task runs", started.exists)
 
     # A container's processes end together; here the group of the supervisor and of its child.
     for process in [worker.pid, *_children(worker.pid)]:
@@ -148,7 +150,7 @@ def test_a_worker_that_is_killed_comes_back_and_its_tasks_are_asked_again(pod: A
     worker.wait()
     pod.start_worker()
 
-    wait_for(lambda: started.read_text() == "xx")
+    wait_for("the task runs again", lambda: started.read_text() == "xx")
     (marks / "go").touch()
     assert pod.settled(working)["output"] == {"results": [1]}
     accepted(gate(pod, parked, "review", {"type": "go"}))
@@ -254,7 +256,7 @@ def test_a_task_that_blocks_its_process_fails_and_those_beside_it_do_not(pod: An
     assert pod.publish(pod.assembly(sources("blocker", "ping"))).status_code == 201
     marker = pod.folder / "blocks"
     blocker = pod.start_run("blocker", {"marker": str(marker)})
-    wait_for(marker.exists)
+    wait_for("the task blocks", marker.exists)
     pings = [pod.start_run("ping") for _ in range(3)]
     for run in pings:
         ended = pod.settled(run)
@@ -275,7 +277,7 @@ def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> Non
     assert pod.publish(pod.assembly(sources("blocker", "ping"))).status_code == 201
     marker = pod.folder / "blocks"
     blocker = pod.start_run("blocker", {"marker": str(marker)})
-    wait_for(marker.exists)
+    wait_for("the task blocks", marker.exists)
     before = _children(worker.pid)
     pings = [pod.start_run("ping") for _ in range(3)]
 
@@ -301,7 +303,7 @@ def test_a_timer_that_came_due_while_nothing_ran_fires_at_the_start(pod: Any) ->
     marks.mkdir()
     (marks / "go").touch()
     run = pod.start_run("slow", {"folder": str(marks), "number": 1})
-    wait_for(lambda: pod.status(run)["value"] != {"counting": "working"})
+    wait_for("the task is done", lambda: pod.status(run)["value"] != {"counting": "working"})
     pod.kill(main)
     time.sleep(0.4)  # the timer's own time passes
     pod.start_orchestrator()
@@ -318,7 +320,7 @@ def test_sigterm_ends_the_feeds_and_the_program_in_time(pod: Any) -> None:
         assert next(lines) == "event: status"
         main.terminate()
         assert "event: closed" in list(lines)
-    assert main.wait(timeout=5) == 0
+    assert main.wait(timeout=LIMIT) == 0
 
 
 def _children(process: int) -> list[int]:

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from jr2 import names
+from tests.waiting import LIMIT, wait_for
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 REVIEW = (WORKFLOWS / "review.py").read_text()
@@ -35,13 +36,6 @@ def folders(pod: Any) -> set[str]:
     return {each.name for each in (pod.folder / "state" / names.ASSEMBLIES_DIR).iterdir()}
 
 
-def wait_for(condition: Any, *, within: float = 60.0) -> None:
-    end = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < end, "the condition did not come"
-        time.sleep(0.02)
-
-
 def test_a_run_keeps_its_assembly_and_the_older_one_goes_when_it_settles(pod: Any) -> None:
     pod.start_worker()
     main = pod.start_orchestrator()
@@ -53,10 +47,13 @@ def test_a_run_keeps_its_assembly_and_the_older_one_goes_when_it_settles(pod: An
 
     def watch() -> None:
         with pod.client.stream("GET", f"/runs/{watched}/events") as feed:
-            frames.extend(line for line in feed.iter_lines() if line.startswith("event:"))
+            for line in feed.iter_lines():
+                if line.startswith("event:"):
+                    frames.append(line)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
+    wait_for("the feed says how it stands", lambda: frames)
     answer = pod.publish(second)
     assert (answer.status_code, answer.json()) == (
         201,
@@ -70,7 +67,7 @@ def test_a_run_keeps_its_assembly_and_the_older_one_goes_when_it_settles(pod: An
 
     # The same after a restart: the older Assembly is loaded for its runs.
     go(pod, watched)
-    watcher.join(timeout=30)
+    watcher.join(timeout=LIMIT)
     assert frames == ["event: status", "event: status"]
     pod.kill(main)
     pod.start_orchestrator()
@@ -79,7 +76,9 @@ def test_a_run_keeps_its_assembly_and_the_older_one_goes_when_it_settles(pod: An
         go(pod, run)
     assert pod.status(old)["output"]["version"] == 1
     assert pod.status(new)["output"]["version"] == 2
-    wait_for(lambda: held(pod) == [second.hash] and folders(pod) == {second.hash})
+    wait_for(
+        "the older one goes", lambda: held(pod) == [second.hash] and folders(pod) == {second.hash}
+    )
 
 
 def test_a_held_older_assembly_becomes_current_again(pod: Any) -> None:
@@ -90,7 +89,7 @@ def test_a_held_older_assembly_becomes_current_again(pod: Any) -> None:
     old = pod.start_run("review")
     assert pod.publish(second).status_code == 201
     assert pod.publish(first).status_code == 201
-    wait_for(lambda: held(pod) == [first.hash])
+    wait_for("the other one goes", lambda: held(pod) == [first.hash])
     assert pod.status(old)["olderAssembly"] is False
     go(pod, old)
     assert pod.status(old)["output"]["version"] == 1
@@ -132,7 +131,7 @@ def test_another_kit_version_is_refused_and_its_live_runs_drift_at_the_next_publ
     assert pod.publish(first).status_code == 201
     run = pod.start_run("review")
     main.terminate()
-    main.wait(timeout=10)
+    main.wait(timeout=LIMIT)
     pod.change_store("UPDATE assemblies SET kit_version = '0.9.0' WHERE hash = ?", (first.hash,))
 
     pod.start_orchestrator()
@@ -156,7 +155,7 @@ def test_another_kit_version_is_refused_and_its_live_runs_drift_at_the_next_publ
         f"this Orchestrator is {names.KIT_VERSION}"
     )
     assert [each["runId"] for each in pod.client.get("/runs").json()] == []
-    wait_for(lambda: folders(pod) == {second.hash})
+    wait_for("the older one goes", lambda: folders(pod) == {second.hash})
 
 
 def test_assemblies_with_different_versions_of_one_module_live_side_by_side(pod: Any) -> None:
@@ -231,7 +230,7 @@ def test_a_kill_in_the_middle_of_a_publish_leaves_one_whole_assembly(pod: Any, s
 
     publishing = threading.Thread(target=publish)
     publishing.start()
-    wait_for(lambda: len(published) > 2)
+    wait_for("two are published", lambda: len(published) > 2)
     time.sleep(0.13 * (seed + 1))  # somewhere in the next one
     pod.kill(main)
     publishing.join()

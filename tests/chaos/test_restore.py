@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jr2 import names
+from tests.waiting import LIMIT
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 KILLS = 8
@@ -84,7 +85,7 @@ def test_a_backup_that_is_not_there_stops_the_start_and_touches_nothing(pod: Any
     run = pod.start_run("ledger")
     pod.kill(main)
     failed = pod.begin_orchestrator(**{names.ENV_RESTORE: "state-20200101T000000Z.db"})
-    assert failed.wait(timeout=60) == 1
+    assert failed.wait(timeout=LIMIT) == 1
     assert 'there is no backup \\"state-20200101T000000Z.db\\"' in pod.log("orchestrator")
     pod.start_orchestrator()
     note(pod, run, 1)

@@ -5,20 +5,21 @@ Nothing is fetched from anywhere: the module lies in a proxy that is a folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jr2.errors import StepFailed
 from jr2_cli.tools import golang
+from tests.waiting import LIMIT, wait_for
 
 VERSION = "1.2.3"
 MAIN = 'package main\n\nimport "example.test/tiny/greet"\n\nfunc main() { println(greet.Text) }\n'
@@ -81,7 +82,7 @@ class Place:
             cwd=self.module,
             env={**self.environ, "GOFLAGS": "-mod=mod -modcacherw", "GOTOOLCHAIN": "local"},
             check=True,
-            timeout=60,
+            timeout=LIMIT,
             capture_output=True,
         )
         self.script = folder / "install.py"
@@ -98,7 +99,7 @@ class Place:
 
     def install(self) -> tuple[int, str]:
         with self.start() as child:
-            said, _ = child.communicate(timeout=110)
+            said, _ = child.communicate(timeout=LIMIT)
         return child.returncode, said
 
     def held(self) -> set[str]:
@@ -121,13 +122,6 @@ def place(tmp_path: Path) -> Iterator[Place]:
     golang.remove_tree(tmp_path / "home")
 
 
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, f"{what} did not happen in time"
-        time.sleep(0.01)
-
-
 def builders(place: Place) -> list[int]:
     """The programs of Go that work in the cache."""
     found = []
@@ -148,7 +142,7 @@ def test_a_program_is_built_from_its_module_and_found_on_path_afterwards(place: 
     assert said.splitlines()[0] == "tools: building tiny v1.2.3 (1/1)"
     assert said.splitlines()[-1] == f"cache {place.binary}"
     assert place.held() == {"tiny/1.2.3/tiny"}
-    told = subprocess.run([place.binary], capture_output=True, text=True, check=True, timeout=20)
+    told = subprocess.run([place.binary], capture_output=True, text=True, check=True, timeout=LIMIT)
     assert told.stderr == "tiny v1.2.3\n"
     # The same copy on PATH tells its version, and comes before the cache.
     place.environ["PATH"] = f"{place.binary.parent}:{place.environ['PATH']}"
@@ -178,10 +172,10 @@ def test_a_module_with_another_sum_is_not_built(place: Place) -> None:
 
 def test_a_killed_build_ends_with_its_install_and_the_next_one_works(place: Place) -> None:
     with place.start() as child:
-        wait_for(lambda: any(place.cache.glob(".work/tiny/tmp/go-build*/*")), "a compile")
+        wait_for("a compile", lambda: any(place.cache.glob(".work/tiny/tmp/go-build*/*")))
         assert builders(place)
         child.send_signal(signal.SIGKILL)
-    wait_for(lambda: not builders(place), "the end of go")
+    wait_for("the end of go", lambda: not builders(place))
     assert not place.binary.exists()
     assert any(place.cache.glob(".work/*")), "nothing was interrupted"
 
@@ -196,9 +190,9 @@ def test_a_build_that_waits_for_a_module_is_killed_and_the_next_one_works(place:
     whole = place.zip.rename(place.zip.with_suffix(".whole"))
     os.mkfifo(place.zip)
     with place.start() as child:
-        wait_for(lambda: bool(builders(place)), "the start of go")
+        wait_for("the start of go", lambda: builders(place))
         child.send_signal(signal.SIGKILL)
-    wait_for(lambda: not builders(place), "the end of go")
+    wait_for("the end of go", lambda: not builders(place))
     place.zip.unlink()
     whole.rename(place.zip)
 
@@ -209,11 +203,21 @@ def test_a_build_that_waits_for_a_module_is_killed_and_the_next_one_works(place:
 
 
 def test_two_installs_at_once_build_once(place: Place) -> None:
-    first = place.start()
-    wait_for(lambda: bool(builders(place)), "the start of go")
-    second = place.start()
-
-    said = [child.communicate(timeout=110)[0] for child in (first, second)]
+    # The first one waits for its module until the second one waits for it.
+    whole = place.zip.rename(place.zip.with_suffix(".whole"))
+    os.mkfifo(place.zip)
+    with contextlib.ExitStack() as started:
+        first = started.enter_context(place.start())
+        started.callback(first.kill)
+        wait_for("the start of go", lambda: builders(place))
+        second = started.enter_context(place.start())
+        started.callback(second.kill)
+        assert second.stdout is not None
+        waits = second.stdout.readline()
+        with place.zip.open("wb") as pipe:
+            whole.rename(place.zip)
+            pipe.write(place.zip.read_bytes())
+        said = [first.communicate(timeout=LIMIT)[0], waits + second.communicate(timeout=LIMIT)[0]]
 
     assert [first.returncode, second.returncode] == [0, 0], said
     assert "tools: building tiny v1.2.3 (1/1)" in said[0]

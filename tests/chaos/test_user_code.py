@@ -14,7 +14,8 @@ import pytest
 
 from jr2 import names
 from jr2_runtime.worker.spawn import ENVIRONMENT
-from tests.chaos.conftest import Pod, eventually
+from tests.chaos.conftest import Pod
+from tests.waiting import LIMIT, wait_for
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 NOBODY = 65534
@@ -71,7 +72,7 @@ def test_a_process_that_was_left_behind_ends_with_the_one_that_left_it(thief: Po
     ended = thief.status(run)
     assert (ended["status"], "ended" in ended["fault"]) == ("error", True)
     left = int(marker.read_text())
-    eventually(lambda: not os.path.exists(f"/proc/{left}"), why="the end of what was left behind")
+    wait_for("the end of what was left behind", lambda: not os.path.exists(f"/proc/{left}"))
 
 
 def test_what_is_printed_is_logged_and_is_no_reply(thief: Pod) -> None:
@@ -144,7 +145,7 @@ def test_a_worker_with_its_own_user_reads_nothing_of_the_orchestrator(pod: Pod) 
         assert sibling in children(worker.pid)
     finally:
         worker.terminate()
-        worker.wait(timeout=20)
+        worker.wait(timeout=LIMIT)
     assert notes.pop("environment").split() == sorted(ENVIRONMENT)
     refused = {"PermissionError", "FileNotFoundError"}
     got = {what: outcome for what, outcome in notes.items() if outcome not in refused}
