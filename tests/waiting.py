@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 LIMIT: Final = 240.0
 """Seconds; less than the limit of a whole test (`timeout` in `pyproject.toml`)."""
-_PAUSE: Final = 0.03
+_PAUSE: Final = 0.02
 
 _Found = TypeVar("_Found")
 

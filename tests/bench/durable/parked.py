@@ -21,7 +21,8 @@ from pathlib import Path
 import httpx2
 
 from jr2 import names
-from tests.chaos.conftest import Pod, eventually
+from tests.chaos.conftest import Pod
+from tests.waiting import wait_for
 
 WORKFLOW = """
     from __future__ import annotations
@@ -127,7 +128,7 @@ def measure(runs: int) -> Parked:
                 return pod.client.get(f"/runs/{first}").status_code == 200
             return False
 
-        eventually(answers, why="the first answer")
+        wait_for("the first answer", answers)
         start = time.perf_counter() - began
 
         def all_fired() -> bool:
@@ -137,7 +138,7 @@ def measure(runs: int) -> Parked:
                 (count,) = db.execute(query).fetchone()
             return bool(count == due)
 
-        eventually(all_fired, why="the overdue timers")
+        wait_for("the overdue timers", all_fired)
         fired = time.perf_counter() - began - start
 
         with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as db:
