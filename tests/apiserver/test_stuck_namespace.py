@@ -22,7 +22,7 @@ from jr2_infra.rules import Place
 from tests.apiserver.conftest import Instance, NewInstance
 from tests.apiserver.derived.conftest import apply_all
 from tests.apiserver.server import ApiServer
-from tests.unit.infra.conftest import Said
+from tests.reporter import Reporter
 from tests.waiting import wait_for
 
 NAME: Final = "stuck"
@@ -121,7 +121,11 @@ def test_up_refuses_with_what_holds_it_and_down_says_the_same(
     clock = iter(range(0, 10_000, 100))
     with server.kube_context().http() as http, pytest.raises(StepFailed) as caught:
         down.wait_until_gone(
-            Api(http), place, Said(), sleep=lambda _: None, clock=lambda: float(next(clock))
+            Api(http),
+            place,
+            Reporter(warns=True),
+            sleep=lambda _: None,
+            clock=lambda: float(next(clock)),
         )
     assert caught.value.printed.splitlines() == [f"error: {said_of[0]}", *said_of[1:]]
     for name, uid in uids.items():

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from jr2_infra.scaffold import scaffold
-from tests.unit.infra.conftest import Said, make_environment
+from tests.reporter import Reporter
+from tests.unit.infra.conftest import make_environment
 
 TURNS = 5
 FLOOR = "import sys; sys.path.insert(0, '.'); import jr2_config, runpy; runpy.run_path('workflows/ping.py')"
@@ -25,7 +26,7 @@ FLOOR = "import sys; sys.path.insert(0, '.'); import jr2_config, runpy; runpy.ru
 @pytest.fixture
 def instance(tmp_path: Path) -> Path:
     root = tmp_path / "my-instance"
-    scaffold(root, None, None, Said())
+    scaffold(root, None, None, Reporter(warns=True))
     make_environment(root)
     shutil.copy(Path(sys.executable).with_name("mypy"), root / ".venv" / "bin" / "mypy")
     return root

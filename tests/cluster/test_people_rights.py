@@ -20,6 +20,7 @@ from jr2_infra.access import Grant
 from jr2_infra.check import check
 from jr2_infra.rules import Place
 from jr2_infra.session import Session
+from tests.reporter import Reporter
 
 from .conftest import CONTEXT, Instance
 from .plain_stack import Stack
@@ -28,25 +29,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
 NAME = "rights-test"
 ACCOUNTS = "rights-test-accounts"
-
-
-class Quiet:
-    """A reporter that keeps what it hears."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.lines.append(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(question)
 
 
 class Cluster:
@@ -179,7 +161,7 @@ def versions(instance: Instance) -> dict[str, str]:
 
 def look(instance: Instance, place: Place, kubeconfig: Path) -> Any:
     """Plan as a preview does, with the rights of a kubeconfig."""
-    reporter = Quiet()
+    reporter = Reporter(warns=True)
     facts = check(instance.folder, cast(Any, reporter))
     assert isinstance(facts.config, Config)
     context = kube.load_context(CONTEXT, {"KUBECONFIG": str(kubeconfig)})

@@ -25,6 +25,7 @@ from .lease import ConvergeLease
 if TYPE_CHECKING:
     import httpx2
 
+    from .lease import Clock
     from .report import Reporter
 
 
@@ -35,10 +36,18 @@ class Leases:
         http: the API server.
         reporter: where the lines go.
         held: what gives the Leases back.
+        clock: the clock of this run.
     """
 
-    def __init__(self, http: httpx2.Client, reporter: Reporter, held: contextlib.ExitStack) -> None:
+    def __init__(
+        self,
+        http: httpx2.Client,
+        reporter: Reporter,
+        held: contextlib.ExitStack,
+        clock: Clock | None = None,
+    ) -> None:
         self._http = http
+        self._clock = clock
         self._reporter = reporter
         self._held = held
         self._all: list[ConvergeLease] = []
@@ -49,7 +58,7 @@ class Leases:
         Raises:
             StepFailed: another run holds it.
         """
-        lease = ConvergeLease(self._http, namespace)
+        lease = ConvergeLease(self._http, namespace, clock=self._clock)
         self._held.enter_context(lease.held(self._reporter))
         self._all.append(lease)
         return lease
@@ -102,15 +111,18 @@ class Leases:
 
 
 @contextlib.contextmanager
-def held_leases(http: httpx2.Client, reporter: Reporter) -> Iterator[Leases]:
+def held_leases(
+    http: httpx2.Client, reporter: Reporter, *, clock: Clock | None = None
+) -> Iterator[Leases]:
     """Give a run its Leases, and give them back in the end, the last one first.
 
     Args:
         http: the API server.
         reporter: where the lines go.
+        clock: the clock of this run; that of the machine when it is not given.
 
     Raises:
         StepFailed: another run took one of them over.
     """
     with contextlib.ExitStack() as held:
-        yield Leases(http, reporter, held)
+        yield Leases(http, reporter, held, clock)

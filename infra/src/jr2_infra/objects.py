@@ -221,14 +221,7 @@ class Objects:
         values = secrets.kept_values(
             held(live, closed_list.SECRET, ns, names.INSTANCE_SECRET), minted
         )
-        claim = storage.claim(
-            instance,
-            ns,
-            names.STATE_CLAIM,
-            size=names.STATE_CLAIM_SIZE,
-            holds="the runs of this Instance",
-            live=live,
-        )
+        claim = storage.claim(storage.STATE, instance, ns, live)
         classes = (
             operator.priority_classes(
                 control=wants.control_class is None, sandbox=wants.sandbox_class is None

@@ -249,14 +249,7 @@ def _repo_cache(wanted: PartsWanted, about: PartContext) -> Part:
 
 def _instance_harness(wanted: PartsWanted, about: PartContext, live: LiveObjects) -> Part:
     instance, ns = about.instance, about.namespace
-    claim = storage.claim(
-        instance,
-        ns,
-        names.CONVERSATIONS_CLAIM,
-        size=names.CONVERSATIONS_CLAIM_SIZE,
-        holds="the conversations of this Instance's Agents",
-        live=live,
-    )
+    claim = storage.claim(storage.CONVERSATIONS, instance, ns, live)
     key = signed.read_key(about.signing_key)
     composed = custodian.compose(
         image=about.custodian_image,

@@ -19,17 +19,30 @@ from jr2_infra.derived import Difference, LiveObject, LiveObjects, differences, 
 from jr2_infra.engine import run_file
 from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.facts.cluster import read_cluster
+from jr2_infra.lease import SystemClock
 from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan, make_plan
 from jr2_infra.resources import DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
 from tests.apiserver.derived.conftest import world_of
-from tests.apiserver.engine.conftest import Reporter
 from tests.apiserver.server import ApiServer
+from tests.reporter import Reporter
 from tests.unit.infra.converge.conftest import MINTED
 from tests.waiting import LIMIT
 
 UID = "0123456789abcdef"
+
+
+class UnhurriedClock(SystemClock):
+    """The machine's clock, on which five seconds without a turn are a minute and more.
+
+    Nobody watches the Leases of these tests, and a machine that gives a turn to neither the API
+    server nor the holder for so long says nothing of what they show. The fence has tests of its own.
+    """
+
+    def monotonic(self) -> float:
+        """Return seconds that only grow, each of them a long one."""
+        return super().monotonic() / 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,8 +152,8 @@ class Converged:
             look: what is done.
             settles: write down what was made, in the end; a killed run does not.
         """
-        reporter = Reporter()
-        with held_leases(self.http, reporter) as leases:
+        reporter = Reporter(warns=True)
+        with held_leases(self.http, reporter, clock=UnhurriedClock()) as leases:
             leases.hold(self.name)
             leases.hold_shared()
             settings = {run_file.LEASES: run_file.leases_text(leases.nonces())}
@@ -173,7 +186,7 @@ class Converged:
             tooling=self.tooling,
             kubeconfig_text=self.context.kubeconfig_text(),
             run_settings={run_file.NAMESPACE: self.name, **settings},
-            reporter=Reporter(),
+            reporter=Reporter(warns=True),
             preview=preview,
             surplus=look.surplus,
             started=started,

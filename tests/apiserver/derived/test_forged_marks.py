@@ -27,8 +27,8 @@ from jr2_infra.made import Marks, keep
 from jr2_infra.parts import PartsWanted
 from jr2_infra.rules import Place
 from tests.apiserver.derived.converged import Converged
-from tests.apiserver.engine.conftest import Reporter
 from tests.apiserver.server import ApiServer
+from tests.reporter import Reporter
 
 OTHERS = "elsewhere"
 POD = {
@@ -290,7 +290,7 @@ def test_down_takes_its_own_namespace_and_what_is_shared_by_name(converged: Conv
         instance=converged.name, context=converged.server.context, namespace=converged.name
     )
 
-    remove(converged.http, place, all_=True, yes=True, force=True, reporter=Reporter())
+    remove(converged.http, place, all_=True, yes=True, force=True, reporter=Reporter(warns=True))
 
     after = standing(converged)
     inside = f"/namespaces/{converged.name}/"

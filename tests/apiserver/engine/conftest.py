@@ -17,6 +17,7 @@ from jr2_infra.engine.run import EngineResult, run_engine
 from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
 from tests.apiserver.server import ApiServer
+from tests.reporter import Reporter
 from tests.waiting import LIMIT, wait_for
 
 CANARY = "CANARY-6f1d"
@@ -30,23 +31,6 @@ ANNOTATIONS = {
     "pulumi.com/skipAwait": "true",
 }
 RBAC = "rbac.authorization.k8s.io"
-
-
-class Reporter:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.lines.append(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(question)
 
 
 class Cluster:
@@ -87,7 +71,7 @@ class Cluster:
 
     def reporter(self) -> Reporter:
         """Return a reporter that keeps its lines."""
-        return Reporter()
+        return Reporter(warns=True)
 
     def path(self, obj: Mapping[str, Any]) -> str:
         api, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
@@ -188,7 +172,7 @@ class Cluster:
             tooling=self.tooling,
             kubeconfig_text=self.context.kubeconfig_text(),
             run_settings={"namespace": self.namespace},
-            reporter=reporter or Reporter(),
+            reporter=reporter or Reporter(warns=True),
             preview=preview,
             surplus=surplus,
             **more,

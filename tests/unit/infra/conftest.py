@@ -5,37 +5,18 @@ from __future__ import annotations
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 import jr2
-
-
-@dataclass
-class Said:
-    """A reporter that keeps its lines."""
-
-    lines: list[str] = field(default_factory=list)
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.lines.append(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(f"nothing was to be asked: {question}")
+from tests.reporter import Reporter
 
 
 @pytest.fixture
-def said() -> Said:
+def said() -> Reporter:
     """What was printed."""
-    return Said()
+    return Reporter(warns=True)
 
 
 MakeInstance = Callable[..., Path]

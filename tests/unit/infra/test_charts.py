@@ -14,7 +14,8 @@ import pytest
 
 from jr2.errors import Jr2Error, StepFailed, Usage
 from jr2_infra import charts, check
-from tests.unit.infra.conftest import Said, make_environment
+from tests.reporter import Reporter
+from tests.unit.infra.conftest import make_environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,7 +58,7 @@ def root(tmp_path: Path) -> Path:
 def once(tmp_path_factory: pytest.TempPathFactory) -> OpenInstance:
     """What the process said of a folder like `root`."""
     root = make(tmp_path_factory.mktemp("charts") / "my-instance")
-    return check.open_instance(root, Said(), agents=False)
+    return check.open_instance(root, Reporter(warns=True), agents=False)
 
 
 @pytest.fixture
@@ -66,25 +67,25 @@ def opened(once: OpenInstance, root: Path) -> OpenInstance:
     return replace(once, root=root)
 
 
-def refused(root: Path, said: Said) -> str:
+def refused(root: Path, said: Reporter) -> str:
     with pytest.raises(Jr2Error) as raised:
         check.check(root, said)
     return raised.value.printed
 
 
-def refused_chart(opened: OpenInstance, said: Said) -> str:
+def refused_chart(opened: OpenInstance, said: Reporter) -> str:
     with pytest.raises(Jr2Error) as raised:
         check.check_machines(opened, said)
     return raised.value.printed
 
 
-def write(opened: OpenInstance, said: Said, *workflows: str) -> None:
+def write(opened: OpenInstance, said: Reporter, *workflows: str) -> None:
     """Write Charts as `jr2 chart` does once it has loaded the Workflows."""
     found = {one.name: one.drawing for one in opened.read.workflows}
     charts.write(opened.root, {name: found[name] for name in workflows or found}, said)
 
 
-def test_what_chart_writes_is_what_check_takes(root: Path, said: Said) -> None:
+def test_what_chart_writes_is_what_check_takes(root: Path, said: Reporter) -> None:
     check.check(root, said)
     said.lines.clear()
 
@@ -100,7 +101,7 @@ def test_what_chart_writes_is_what_check_takes(root: Path, said: Said) -> None:
     assert sorted(os.listdir(root / "charts")) == ["one.mmd", "two.mmd"]
 
 
-def test_what_a_person_added_stays(root: Path, opened: OpenInstance, said: Said) -> None:
+def test_what_a_person_added_stays(root: Path, opened: OpenInstance, said: Reporter) -> None:
     write(opened, said, "one")
     chart = root / "charts" / "one.mmd"
     dressed = chart.read_text().replace("stateDiagram-v2", "stateDiagram-v2\n    direction LR")
@@ -115,7 +116,7 @@ def test_what_a_person_added_stays(root: Path, opened: OpenInstance, said: Said)
 
 
 def test_each_chart_that_is_wrong_is_named_in_one_run(
-    root: Path, opened: OpenInstance, said: Said
+    root: Path, opened: OpenInstance, said: Reporter
 ) -> None:
     write(opened, said)
     folder = root / "charts"
@@ -135,7 +136,7 @@ def test_each_chart_that_is_wrong_is_named_in_one_run(
     )
 
 
-def test_the_command_that_is_given_mends_it(root: Path, said: Said) -> None:
+def test_the_command_that_is_given_mends_it(root: Path, said: Reporter) -> None:
     check.write_charts(root, (), said)
     workflow = root / "workflows" / "two.py"
     workflow.write_text(WORKFLOW.replace("waiting", "resting"))
@@ -155,7 +156,7 @@ def test_the_command_that_is_given_mends_it(root: Path, said: Said) -> None:
     ],
 )
 def test_a_file_that_is_no_text(
-    root: Path, opened: OpenInstance, said: Said, data: bytes, why: str
+    root: Path, opened: OpenInstance, said: Reporter, data: bytes, why: str
 ) -> None:
     (root / "charts").mkdir()
     (root / "charts" / "one.mmd").write_bytes(data)
@@ -166,7 +167,7 @@ def test_a_file_that_is_no_text(
 
 
 def test_a_pipe_and_a_link_to_nothing_are_no_charts(
-    root: Path, opened: OpenInstance, said: Said
+    root: Path, opened: OpenInstance, said: Reporter
 ) -> None:
     (root / "charts").mkdir()
     os.mkfifo(root / "charts" / "one.mmd")
@@ -181,7 +182,7 @@ def test_a_pipe_and_a_link_to_nothing_are_no_charts(
     check.check_machines(opened, said)
 
 
-def test_a_workflow_that_is_not_there(root: Path, said: Said) -> None:
+def test_a_workflow_that_is_not_there(root: Path, said: Reporter) -> None:
     with pytest.raises(Usage) as raised:
         check.write_charts(root, ("one", "three"), said)
 
@@ -189,7 +190,7 @@ def test_a_workflow_that_is_not_there(root: Path, said: Said) -> None:
     assert not (root / "charts").exists()
 
 
-def test_nothing_is_written_when_a_workflow_does_not_load(root: Path, said: Said) -> None:
+def test_nothing_is_written_when_a_workflow_does_not_load(root: Path, said: Reporter) -> None:
     (root / "workflows" / "two.py").write_text("1 / 0\n")
 
     with pytest.raises(StepFailed) as raised:
@@ -199,7 +200,7 @@ def test_nothing_is_written_when_a_workflow_does_not_load(root: Path, said: Said
     assert not (root / "charts").exists()
 
 
-def test_a_folder_that_cannot_be_written(root: Path, opened: OpenInstance, said: Said) -> None:
+def test_a_folder_that_cannot_be_written(root: Path, opened: OpenInstance, said: Reporter) -> None:
     (root / "charts").write_text("a file")
 
     with pytest.raises(StepFailed) as raised:

@@ -15,7 +15,8 @@ from jr2_infra.facts import kit
 from jr2_infra.facts.instance import ReadInstance
 
 if TYPE_CHECKING:
-    from tests.unit.infra.conftest import MakeInstance, Said
+    from tests.reporter import Reporter
+    from tests.unit.infra.conftest import MakeInstance
 
 PROJECT = '[tool.jr2]\ntypecheck = "ty"\n'
 WORKFLOW = """\
@@ -37,7 +38,7 @@ def put_checker(root: Path, code: int = 0) -> None:
     program.chmod(0o755)
 
 
-def test_a_right_instance(make_instance: MakeInstance, said: Said) -> None:
+def test_a_right_instance(make_instance: MakeInstance, said: Reporter) -> None:
     root = make_instance(
         {
             "pyproject.toml": PROJECT,
@@ -66,7 +67,7 @@ def test_a_right_instance(make_instance: MakeInstance, said: Said) -> None:
 
 
 def test_up_brings_the_block_to_the_kit_before_it_reads_the_config(
-    make_instance: MakeInstance, said: Said
+    make_instance: MakeInstance, said: Reporter
 ) -> None:
     root = make_instance({"AGENTS.md": MARKERS, "jr2_config.py": "1 / 0"})
 
@@ -76,7 +77,9 @@ def test_up_brings_the_block_to_the_kit_before_it_reads_the_config(
     assert said.lines == [f"AGENTS.md: jr2 block updated for {kit.COMMAND_VERSION}"]
 
 
-def test_up_goes_on_after_a_bad_pair_of_markers(make_instance: MakeInstance, said: Said) -> None:
+def test_up_goes_on_after_a_bad_pair_of_markers(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
     root = make_instance({"AGENTS.md": "<!-- jr2-docs:end -->"})
 
     opened = check.open_instance(root, said)
@@ -88,7 +91,7 @@ def test_up_goes_on_after_a_bad_pair_of_markers(make_instance: MakeInstance, sai
     ]
 
 
-def test_the_first_refusal_of_the_order_wins(make_instance: MakeInstance, said: Said) -> None:
+def test_the_first_refusal_of_the_order_wins(make_instance: MakeInstance, said: Reporter) -> None:
     """Each file is wrong; one after the other is mended, and the next one is named."""
     root = make_instance(
         {
@@ -161,7 +164,7 @@ ENTRY = (
     ],
 )
 def test_a_wrong_field_is_named_by_its_place(
-    make_instance: MakeInstance, said: Said, fields: str, said_of_it: str
+    make_instance: MakeInstance, said: Reporter, fields: str, said_of_it: str
 ) -> None:
     config = f"from jr2 import *\n\nconfig = Config({fields})\n"
     root = make_instance({"pyproject.toml": PROJECT, "jr2_config.py": config})
@@ -207,7 +210,9 @@ def test_a_version_between_releases_needs_its_images(
     assert check.unreleased(between) == (text if refused else None)
 
 
-def test_secrets_are_judged_without_their_values(make_instance: MakeInstance, said: Said) -> None:
+def test_secrets_are_judged_without_their_values(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
     """`jr2 check` runs without credentials, so a value that is not set is no fault of it."""
     config = (
         "import os\nfrom jr2 import Config, Harness, EnvVar, Secret\n"

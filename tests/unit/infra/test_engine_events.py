@@ -10,24 +10,7 @@ from pulumi.automation import events
 from jr2_infra.derived.urns import Urns
 from jr2_infra.engine.events import EngineEvents, StepOutcome
 from jr2_infra.resources import Component, DynamicResource, KubernetesResource, Program
-
-
-class Reporter:
-    def __init__(self) -> None:
-        self.said: list[tuple[str, str | None, str]] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.said.append(("line", text, code))
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.said.append(("warning", text, code))
-
-    def progress(self, text: str | None) -> None:
-        self.said.append(("progress", text, ""))
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(question)
-
+from tests.reporter import Reporter
 
 PROGRAM = Program(
     project="jr2",
@@ -61,7 +44,7 @@ MAP, ASSEMBLY = (Urns(PROGRAM).resource(resource) for resource in PROGRAM.resour
 
 @pytest.fixture
 def reporter() -> Reporter:
-    return Reporter()
+    return Reporter(warns=True)
 
 
 @pytest.fixture

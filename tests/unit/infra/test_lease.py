@@ -20,6 +20,7 @@ import pytest
 from jr2.errors import StepFailed
 from jr2_infra import process_table
 from jr2_infra.lease import ConvergeLease, Holder, nonce_of
+from tests.reporter import Reporter
 
 START = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -52,25 +53,6 @@ class FastClock(Clock):
     def wait(self, event: threading.Event, seconds: float) -> bool:
         self.seconds += seconds
         return event.wait(0.001)
-
-
-class Reporter:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.shown: list[str] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        raise AssertionError(text)
-
-    def progress(self, text: str | None) -> None:
-        if text is not None:
-            self.shown.append(text)
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(f"asked: {question}")
 
 
 class Api:

@@ -19,25 +19,9 @@ from jr2_infra import lease as lease_module
 from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan
 from jr2_infra.seen import plan_under
+from tests.reporter import Reporter
 
 MARK = "/dev/shm/jr2-0-abc/run.json"
-
-
-class Reporter:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        raise AssertionError(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        raise AssertionError(question)
 
 
 class Api:

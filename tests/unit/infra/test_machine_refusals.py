@@ -17,7 +17,8 @@ from jr2.errors import Jr2Error
 from jr2_infra import check, converge
 
 if TYPE_CHECKING:
-    from tests.unit.infra.conftest import MakeInstance, Said
+    from tests.reporter import Reporter
+    from tests.unit.infra.conftest import MakeInstance
 
 PARTS = '''\
 """Machines with parts of each kind; no Workflow."""
@@ -303,7 +304,7 @@ def workflow(machine: str, line: str = "shipped") -> str:
     return f"from jr2 import *\nfrom ._parts import *\n\nshipped = {machine}\nmachine = {line}\n"
 
 
-def refused(root: Path, said: Said) -> list[str]:
+def refused(root: Path, said: Reporter) -> list[str]:
     with pytest.raises(Jr2Error) as raised:
         check.check(root, said)
     return raised.value.printed.splitlines()
@@ -311,7 +312,7 @@ def refused(root: Path, said: Said) -> list[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_line_is_whole_and_mends_its_refusal(
-    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch, name: str
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "x")
     machine, lines = CASES[name]
@@ -333,14 +334,14 @@ def test_each_line_is_whole_and_mends_its_refusal(
 
 
 @pytest.mark.parametrize("name", NO_LINE)
-def test_what_no_line_mends(make_instance: MakeInstance, said: Said, name: str) -> None:
+def test_what_no_line_mends(make_instance: MakeInstance, said: Reporter, name: str) -> None:
     machine, lines = NO_LINE[name]
 
     assert refused(instance(make_instance, machine), said) == lines
 
 
 def test_all_of_one_kind_in_one_run_then_the_next_kind(
-    make_instance: MakeInstance, said: Said
+    make_instance: MakeInstance, said: Reporter
 ) -> None:
     root = instance(make_instance, "triage(model=OPEN)")
     folder = root / "workflows"
@@ -383,7 +384,7 @@ def test_all_of_one_kind_in_one_run_then_the_next_kind(
 
 
 def test_what_the_host_judges_comes_after_what_the_walk_judges(
-    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shipped = 'body(effects={"p": Push(repo="app")}), image=context(__file__, "gone")'
     root = instance(make_instance, f"wrap({shipped}, repos=OPEN)")
@@ -408,7 +409,7 @@ def test_what_the_host_judges_comes_after_what_the_walk_judges(
 
 
 def test_a_push_of_a_composed_workspace_names_its_route(
-    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = instance(make_instance, 'triage(child=wrap(body(effects={"p": Push(repo="app")})))')
 
@@ -470,7 +471,7 @@ def pushing(make_instance: MakeInstance, url: str, credential: str) -> Path:
 )
 def test_a_push_that_no_credential_pays_for(
     make_instance: MakeInstance,
-    said: Said,
+    said: Reporter,
     monkeypatch: pytest.MonkeyPatch,
     url: str,
     credential: str,
@@ -492,7 +493,7 @@ def test_a_push_that_no_credential_pays_for(
     ],
 )
 def test_a_push_that_needs_no_token_or_whose_url_comes_with_a_run_is_not_judged(
-    make_instance: MakeInstance, said: Said, url: str, credential: str
+    make_instance: MakeInstance, said: Reporter, url: str, credential: str
 ) -> None:
     check.check(pushing(make_instance, url, credential), said)
 
@@ -518,7 +519,7 @@ def test_a_push_that_needs_no_token_or_whose_url_comes_with_a_run_is_not_judged(
     ],
 )
 def test_a_secret_that_nobody_can_name(
-    make_instance: MakeInstance, said: Said, credential: str, text: str
+    make_instance: MakeInstance, said: Reporter, credential: str, text: str
 ) -> None:
     root = pushing(make_instance, "lambda door: door.branch", credential)
     assert refused(root, said) == [f"error: {text}"]
@@ -558,7 +559,7 @@ def test_a_match_that_stands_twice_is_warned_about() -> None:
     ("folder", "code"), [("gone", "ENOENT"), ("_parts.py", "ENOTDIR"), ("a b", None)]
 )
 def test_the_folder_of_a_sandbox_image(
-    make_instance: MakeInstance, said: Said, folder: str, code: str | None
+    make_instance: MakeInstance, said: Reporter, folder: str, code: str | None
 ) -> None:
     root = instance(make_instance, f'wrap(body(), image=context(__file__, "{folder}"))')
     (root / "workflows" / "a b").mkdir()
@@ -574,7 +575,9 @@ def test_the_folder_of_a_sandbox_image(
     ]
 
 
-def test_what_is_legal_and_not_meant_is_warned_of(make_instance: MakeInstance, said: Said) -> None:
+def test_what_is_legal_and_not_meant_is_warned_of(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
     root = instance(make_instance, 'wrap(body(), resources=Size(memory="2.9Gi"))')
     parts = root / "workflows" / "_parts.py"
     parts.write_text(PARTS.replace(".on(AgentFault, to=done)", ""))
@@ -594,7 +597,7 @@ def test_what_is_legal_and_not_meant_is_warned_of(make_instance: MakeInstance, s
 
 
 def test_what_a_machine_carries_reaches_the_converge(
-    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "x")
     inner = 'body(effects={"ship": Push(repo="app"), "t": Command(argv=["make"])})'

@@ -16,7 +16,7 @@ from jr2_infra.facts.kit import COMMAND_VERSION, find_checkout, running_copy
 from jr2_infra.scaffold import scaffold
 
 if TYPE_CHECKING:
-    from tests.unit.infra.conftest import Said
+    from tests.reporter import Reporter
 
 FILES = [
     "pyproject.toml",
@@ -28,7 +28,7 @@ FILES = [
 ]
 
 
-def test_a_new_instance(tmp_path: Path, said: Said) -> None:
+def test_a_new_instance(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path / "deep" / "my-instance", None, None, said)
 
     root = tmp_path / "deep" / "my-instance"
@@ -42,7 +42,7 @@ def test_a_new_instance(tmp_path: Path, said: Said) -> None:
     assert [file for file in FILES if "@" in (root / file).read_text()] == []
 
 
-def test_what_exists_is_left_alone(tmp_path: Path, said: Said) -> None:
+def test_what_exists_is_left_alone(tmp_path: Path, said: Reporter) -> None:
     (tmp_path / "workflows").mkdir()
     (tmp_path / "workflows" / "ping.py").write_text("mine")
     (tmp_path / ".gitignore").symlink_to("nowhere")
@@ -59,7 +59,7 @@ def test_what_exists_is_left_alone(tmp_path: Path, said: Said) -> None:
     assert "two" not in (tmp_path / "jr2_config.py").read_text()
 
 
-def test_the_kit_is_pinned_at_one_exact_version(tmp_path: Path, said: Said) -> None:
+def test_the_kit_is_pinned_at_one_exact_version(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path, "one", None, said)
 
     project = tomllib.loads((tmp_path / "pyproject.toml").read_text())
@@ -71,7 +71,7 @@ def test_the_kit_is_pinned_at_one_exact_version(tmp_path: Path, said: Said) -> N
     assert project["tool"]["mypy"]["python_version"] == "3.11"
 
 
-def test_from_a_checkout_the_kit_is_the_checkouts(tmp_path: Path, said: Said) -> None:
+def test_from_a_checkout_the_kit_is_the_checkouts(tmp_path: Path, said: Reporter) -> None:
     checkout = Path('/home/me/my "jr2" é')
 
     scaffold(tmp_path, "one", checkout, said)
@@ -103,7 +103,7 @@ def test_a_checkout_holds_what_is_pointed_at() -> None:
         assert project["project"]["name"] == name
 
 
-def test_the_config_and_the_workflow_load(tmp_path: Path, said: Said) -> None:
+def test_the_config_and_the_workflow_load(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path, "my-instance", None, said)
     before = list(sys.path), list(sys.path_hooks)
 
@@ -129,7 +129,7 @@ def test_the_config_and_the_workflow_load(tmp_path: Path, said: Said) -> None:
     }
 
 
-def test_the_markers_are_a_pair(tmp_path: Path, said: Said) -> None:
+def test_the_markers_are_a_pair(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path, "one", None, said)
 
     text = (tmp_path / "AGENTS.md").read_text()
@@ -137,14 +137,14 @@ def test_the_markers_are_a_pair(tmp_path: Path, said: Said) -> None:
     assert agents_block.START in text
 
 
-def test_what_must_not_be_committed_is_ignored(tmp_path: Path, said: Said) -> None:
+def test_what_must_not_be_committed_is_ignored(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path, "one", None, said)
 
     ignored = (tmp_path / ".gitignore").read_text().split()
     assert ignored == [".jr2/", ".venv/", "__pycache__/", ".mypy_cache/", ".env"]
 
 
-def test_a_project_never_depends_on_itself(tmp_path: Path, said: Said) -> None:
+def test_a_project_never_depends_on_itself(tmp_path: Path, said: Reporter) -> None:
     scaffold(tmp_path, "jr2", None, said)
 
     project = tomllib.loads((tmp_path / "pyproject.toml").read_text())
@@ -154,7 +154,7 @@ def test_a_project_never_depends_on_itself(tmp_path: Path, said: Said) -> None:
 
 @pytest.mark.parametrize(("name", "folder"), [("café", "x"), (None, "My_App"), ("", "x")])
 def test_a_name_that_no_instance_can_have(
-    tmp_path: Path, said: Said, name: str | None, folder: str
+    tmp_path: Path, said: Reporter, name: str | None, folder: str
 ) -> None:
     with pytest.raises(StepFailed) as raised:
         scaffold(tmp_path / folder, name, None, said)
@@ -167,7 +167,7 @@ def test_a_name_that_no_instance_can_have(
     assert said.lines == []
 
 
-def test_a_file_in_the_place_of_a_folder(tmp_path: Path, said: Said) -> None:
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path, said: Reporter) -> None:
     (tmp_path / "workflows").write_text("")
 
     with pytest.raises(StepFailed) as raised:

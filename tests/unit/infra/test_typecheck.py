@@ -13,7 +13,8 @@ from jr2_infra import typecheck
 from jr2_infra.facts import kit
 
 if TYPE_CHECKING:
-    from tests.unit.infra.conftest import MakeInstance, Said
+    from tests.reporter import Reporter
+    from tests.unit.infra.conftest import MakeInstance
 
 CANARY = "CANARY-5f3a"
 
@@ -34,14 +35,14 @@ def runs(root: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
-def error(root: Path, said: Said) -> str:
+def error(root: Path, said: Reporter) -> str:
     with pytest.raises(StepFailed) as raised:
         typecheck.typecheck(root, said)
     return raised.value.printed
 
 
 @pytest.mark.parametrize("text", ["", "[tool.jr2]\n", "[tool]\njr2 = 1\n"])
-def test_no_checker_is_named(make_instance: MakeInstance, said: Said, text: str) -> None:
+def test_no_checker_is_named(make_instance: MakeInstance, said: Reporter, text: str) -> None:
     root = make_instance({"pyproject.toml": text})
 
     assert error(root, said) == (
@@ -50,7 +51,7 @@ def test_no_checker_is_named(make_instance: MakeInstance, said: Said, text: str)
     )
 
 
-def test_a_checker_that_is_not_known(make_instance: MakeInstance, said: Said) -> None:
+def test_a_checker_that_is_not_known(make_instance: MakeInstance, said: Reporter) -> None:
     root = make_instance({"pyproject.toml": project("tsc")})
 
     assert error(root, said) == (
@@ -61,7 +62,7 @@ def test_a_checker_that_is_not_known(make_instance: MakeInstance, said: Said) ->
 
 @pytest.mark.parametrize("checker", typecheck.CHECKERS)
 def test_a_checker_that_is_not_installed(
-    make_instance: MakeInstance, said: Said, checker: str
+    make_instance: MakeInstance, said: Reporter, checker: str
 ) -> None:
     root = make_instance({"pyproject.toml": project(checker)})
 
@@ -89,7 +90,7 @@ def test_a_checker_that_is_not_installed(
     ],
 )
 def test_the_python_of_the_images_must_be_admitted(
-    make_instance: MakeInstance, said: Said, required: str, words: str
+    make_instance: MakeInstance, said: Reporter, required: str, words: str
 ) -> None:
     text = project("ty").replace(">=3.11", required)
     root = make_instance({"pyproject.toml": text})
@@ -99,7 +100,7 @@ def test_the_python_of_the_images_must_be_admitted(
 
 
 @pytest.mark.parametrize("required", [">=3.10", ">=3.11,<3.14", "==3.11.*"])
-def test_a_range_that_admits_it(make_instance: MakeInstance, said: Said, required: str) -> None:
+def test_a_range_that_admits_it(make_instance: MakeInstance, said: Reporter, required: str) -> None:
     root = make_instance({"pyproject.toml": project("ty").replace(">=3.11", required)})
     put_program(root, "ty", "")
 
@@ -109,7 +110,7 @@ def test_a_range_that_admits_it(make_instance: MakeInstance, said: Said, require
 
 
 def test_what_the_checker_says_stands_below_the_refusal(
-    make_instance: MakeInstance, said: Said
+    make_instance: MakeInstance, said: Reporter
 ) -> None:
     root = make_instance({"pyproject.toml": project("pyright")})
     put_program(root, "pyright", "echo 'a.py:1: error'; echo; echo '  more'; echo chat >&2; exit 1")
@@ -134,7 +135,7 @@ def test_what_the_checker_says_stands_below_the_refusal(
     ],
 )
 def test_a_checker_that_does_not_run_is_no_type_error(
-    make_instance: MakeInstance, said: Said, script: str, words: str
+    make_instance: MakeInstance, said: Reporter, script: str, words: str
 ) -> None:
     root = make_instance({"pyproject.toml": project("ty")})
     put_program(root, "ty", script)
@@ -147,7 +148,7 @@ def test_a_checker_that_does_not_run_is_no_type_error(
 
 @pytest.mark.parametrize("checker", ["mypy", "ty"])
 def test_an_environment_that_is_broken(
-    make_instance: MakeInstance, said: Said, checker: str
+    make_instance: MakeInstance, said: Reporter, checker: str
 ) -> None:
     """The program names an interpreter that is gone; what a removed Python leaves behind."""
     root = make_instance({"pyproject.toml": project(checker)})
@@ -163,7 +164,9 @@ def test_an_environment_that_is_broken(
     )
 
 
-def test_an_environment_without_the_module_of_mypy(make_instance: MakeInstance, said: Said) -> None:
+def test_an_environment_without_the_module_of_mypy(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
     root = make_instance({"pyproject.toml": project("mypy")})
     put_program(root, "mypy", "exit 0")
     for shared in (root / ".venv").rglob("this_one.pth"):
@@ -176,7 +179,7 @@ def test_an_environment_without_the_module_of_mypy(make_instance: MakeInstance, 
 
 
 def test_no_value_reaches_a_checker(
-    make_instance: MakeInstance, said: Said, monkeypatch: pytest.MonkeyPatch
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN", CANARY)
     monkeypatch.setenv("MYPYPATH", CANARY)
@@ -191,7 +194,7 @@ def test_no_value_reaches_a_checker(
     assert f"PATH={root}/.venv/bin:{os.environ['PATH']}" in seen
 
 
-def test_a_check_that_passed_is_not_repeated(make_instance: MakeInstance, said: Said) -> None:
+def test_a_check_that_passed_is_not_repeated(make_instance: MakeInstance, said: Reporter) -> None:
     root = make_instance({"pyproject.toml": project("ty"), "workflows/a.py": "x = 1\n"})
     put_program(root, "ty", "")
 
@@ -251,7 +254,7 @@ def change_python(root: Path) -> None:
         lambda root: (root / ".jr2" / "typecheck.json").write_text("[]"),
     ],
 )
-def test_a_change_repeats_it(make_instance: MakeInstance, said: Said, change: object) -> None:
+def test_a_change_repeats_it(make_instance: MakeInstance, said: Reporter, change: object) -> None:
     assert callable(change)
     root = make_instance({"pyproject.toml": project("ty"), "workflows/a.py": "x = 1\n"})
     put_program(root, "ty", "")
@@ -264,7 +267,7 @@ def test_a_change_repeats_it(make_instance: MakeInstance, said: Said, change: ob
     assert len(runs(root)) == 2
 
 
-def test_another_checker_is_another_check(make_instance: MakeInstance, said: Said) -> None:
+def test_another_checker_is_another_check(make_instance: MakeInstance, said: Reporter) -> None:
     root = make_instance({"pyproject.toml": project("ty")})
     first = typecheck.fingerprint(root, typecheck.CHECKERS["ty"])
 
@@ -289,7 +292,9 @@ UNREADABLE = "def f(:\n"
 
 
 @pytest.mark.skipif("sys.version_info < (3, 12)", reason="this Python knows no newer syntax")
-def test_newer_syntax_is_refused_with_its_place(make_instance: MakeInstance, said: Said) -> None:
+def test_newer_syntax_is_refused_with_its_place(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
     root = make_instance({"pyproject.toml": project("ty"), "workflows/a.py": f"\n{NEWER}"})
     put_program(root, "ty", "")
 
@@ -309,7 +314,7 @@ def test_a_file_that_no_python_reads_is_left_to_the_checker(make_instance: MakeI
     assert typecheck.newer_syntax(root, kit.read_pyproject(root)) is None
 
 
-def test_what_is_no_file_stops_no_checker(make_instance: MakeInstance, said: Said) -> None:
+def test_what_is_no_file_stops_no_checker(make_instance: MakeInstance, said: Reporter) -> None:
     """The real mypy: it reads each source that it finds, and a pipe without end."""
     root = make_instance(
         {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import cyclopts
 
 from .. import output
+from ..groups import verb
 
 if TYPE_CHECKING:
     from .lifecycle import Cluster
@@ -22,7 +23,7 @@ app = cyclopts.App(
 )
 
 
-@app.command
+@verb(app, "create")
 def create() -> None:
     """Make the local cluster, or start the one that is there, and wait until it can be used.
 
@@ -32,19 +33,19 @@ def create() -> None:
     _cluster().create()
 
 
-@app.command
+@verb(app, "start")
 def start() -> None:
     """Start the cluster that was stopped, with its data."""
     _cluster().start()
 
 
-@app.command
+@verb(app, "stop")
 def stop() -> None:
     """End every process of the cluster and of its pods; the data stay."""
     _cluster().stop()
 
 
-@app.command
+@verb(app, "delete")
 def delete(*, yes: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> None:
     """Take the cluster away with its data, and the context out of the kubeconfig.
 
@@ -56,7 +57,7 @@ def delete(*, yes: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> 
     _cluster().delete(yes=yes)
 
 
-@app.command
+@verb(app, "status")
 def status(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> int:
     """Show the cluster and the health of each process; exit 1 unless all of it works.
 

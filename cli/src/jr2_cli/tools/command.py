@@ -14,6 +14,7 @@ import cyclopts
 from jr2.errors import Usage
 
 from .. import output
+from ..groups import verb
 from . import catalogue, lookup
 from .official import table as releases
 
@@ -23,7 +24,7 @@ app = cyclopts.App(
 )
 
 
-@app.command
+@verb(app, "install")
 def install(*names: str, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> None:
     """Install the programs, all of them or those named.
 
@@ -54,7 +55,7 @@ def install(*names: str, json: Annotated[bool, cyclopts.Parameter(negative="")] 
     reporter.line(f"tools: {len(found)} of {len(found)} programs are there", code="tools-ready")
 
 
-@app.command(name="list")
+@verb(app, "list")
 def list_(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> None:
     """Show each program: its version, where it was found, and from which source.
 
@@ -93,7 +94,7 @@ def list_(*, json: Annotated[bool, cyclopts.Parameter(negative="")] = False) -> 
         out.line(f"packages missing: {' '.join(sorted(missing))}", code="tools-packages-missing")
 
 
-@app.command
+@verb(app, "prune")
 def prune(
     *,
     all_: Annotated[bool, cyclopts.Parameter(name="--all", negative="")] = False,

@@ -22,6 +22,7 @@ from jr2_infra.closed_list import (
 )
 from jr2_infra.report import line_code
 from jr2_infra.rules import Place
+from tests.reporter import Reporter
 
 PLACE = Place(instance="demo", context="jr2-local", namespace="demo")
 
@@ -82,28 +83,6 @@ class Server:
             self.objects = {key: obj for key, obj in self.objects.items() if inside not in key}
 
 
-class Reporter:
-    """Keeps what was said, and answers questions."""
-
-    def __init__(self, answer: bool = False) -> None:
-        self.lines: list[str] = []
-        self.questions: list[str] = []
-        self._answer = answer
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.lines.append(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        self.questions.append(question)
-        return self._answer
-
-
 @pytest.fixture
 def server() -> Server:
     """A cluster with the Instance `demo`, the shared parts, and a namespace of somebody else."""
@@ -127,7 +106,7 @@ def remove(server: Server) -> Remove:
     def run(
         *, all_: bool = False, yes: bool = True, force: bool = False, answer: bool = False
     ) -> Reporter:
-        reporter = Reporter(answer)
+        reporter = Reporter(answer=answer, warns=True)
         client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(server))
         down.remove(client, PLACE, all_=all_, yes=yes, force=force, reporter=reporter)
         return reporter
@@ -199,7 +178,9 @@ def test_all_holds_the_lease_of_what_it_removes(server: Server, remove: Remove) 
         return server(request)
 
     client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(watched))
-    down.remove(client, PLACE, all_=True, yes=True, force=False, reporter=Reporter())
+    down.remove(
+        client, PLACE, all_=True, yes=True, force=False, reporter=Reporter(answer=False, warns=True)
+    )
 
     assert set(held.values()) == {True}
     assert {kind.path(name=name) for kind, name in CLUSTER_OBJECTS} <= held.keys()
@@ -216,7 +197,14 @@ def test_all_looks_for_other_instances_under_the_lease(server: Server) -> None:
 
     client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(arriving))
     with pytest.raises(Refusal, match=r'"second" \(namespace second\)'):
-        down.remove(client, PLACE, all_=True, yes=True, force=False, reporter=Reporter())
+        down.remove(
+            client,
+            PLACE,
+            all_=True,
+            yes=True,
+            force=False,
+            reporter=Reporter(answer=False, warns=True),
+        )
     assert server.deleted == []
 
 
@@ -270,7 +258,13 @@ def test_a_namespace_that_does_not_go_says_what_holds_it(server: Server) -> None
 
     client = httpx2.Client(base_url="http://api", transport=httpx2.MockTransport(server))
     with pytest.raises(StepFailed, match=r"example\.com/hold in 2 resource"):
-        down.wait_until_gone(Api(client), PLACE, Reporter(), sleep=sleep, clock=lambda: now[0])
+        down.wait_until_gone(
+            Api(client),
+            PLACE,
+            Reporter(answer=False, warns=True),
+            sleep=sleep,
+            clock=lambda: now[0],
+        )
 
 
 @pytest.mark.parametrize(

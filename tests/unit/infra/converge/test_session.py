@@ -18,25 +18,9 @@ from jr2_infra.facts.cluster import Contact
 from jr2_infra.rules import KitRefs, Place
 from jr2_infra.session import Session
 from jr2_infra.tooling import LocalImport, Tooling
+from tests.reporter import Reporter
 
 PLACE = Place(instance="demo", context="jr2-local", namespace="demo")
-
-
-class Reporter:
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def line(self, text: str, *, code: str = "line") -> None:
-        self.lines.append(text)
-
-    def warning(self, text: str, *, code: str = "warning") -> None:
-        self.lines.append(text)
-
-    def progress(self, text: str | None) -> None:
-        pass
-
-    def confirm(self, question: str) -> bool:
-        return False
 
 
 class Writes:
@@ -101,7 +85,7 @@ def session(
         context=cast(Any, SimpleNamespace(server="https://127.0.0.1:1")),
         http=http,
         find_tooling=find_tooling,
-        reporter=reporter or Reporter(),
+        reporter=reporter or Reporter(answer=False, warns=True),
     )
 
 
@@ -156,7 +140,7 @@ def test_rights_are_asked_for_before_the_namespace_and_before_the_rest(writes: W
     [(False, "nothing to build again"), (True, "delivers the Kit images of the checkout again")],
 )
 def test_force_says_what_it_does(writes: Writes, force: bool, imported: bool, words: str) -> None:
-    reporter = Reporter()
+    reporter = Reporter(answer=False, warns=True)
     instance = SimpleNamespace(
         config=Config(platforms=["linux/amd64"]), workflows=(), root=Path("/instance")
     )
