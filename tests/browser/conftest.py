@@ -1,6 +1,6 @@
-"""Mermaid in a real browser: what a pull request shows of a Chart.
+"""A real browser: Mermaid in it, as a pull request shows a Chart, and the Console.
 
-Chromium comes from the distribution (`scripts/test` installs it); Mermaid is one file of its
+The Console is that of a real Orchestrator with a real worker, both as plain processes. Chromium comes from the distribution (`scripts/test` installs it); Mermaid is one file of its
 package, pinned by its hash and kept below the home folder.
 """
 
@@ -15,11 +15,16 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.browser.driver import Browser, Page
+from tests.browser.driver import browser as opened_browser
+from tests.chaos.conftest import Pod, opened
 
 VERSION = "12.3.0"
 INTEGRITY = "sha512-4113TdXeLAsMruJ79OpFL5O8+LTFXhQqZ260rF3tgUmiNAtRm4Uume04I+65PRN6yZ69J4f8rVYWW8zRk65UYw=="
@@ -108,3 +113,73 @@ def render(tmp_path: Path, mermaid: Path) -> Render:
         return Picture(edges=said["edges"], words=said["words"])
 
     return one
+
+
+WORKFLOWS = Path(__file__).parent / "workflows"
+CHAOS = Path(__file__).parents[1] / "chaos" / "workflows"
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests; each page has a profile of its own."""
+    with opened_browser(tmp_path_factory.mktemp("chromium")) as made:
+        yield made
+
+
+@dataclass
+class Console:
+    """A real Orchestrator, and pages of it."""
+
+    pod: Pod
+    browser: Browser
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.pod.port}"
+
+    def open(self, path: str = "/", *, token: str | None = None, **how: Any) -> Page:
+        """Open a page, and give it a token when there is one to give."""
+        page = self.browser.open(f"{self.origin}{path}", **how)
+        page.wait("document.querySelector('.feed')?.textContent === 'live'", "the feed")
+        if token is not None:
+            self.give(page, token, "live")
+        return page
+
+    def give(self, page: Page, token: str, state: str) -> None:
+        """Write a token into the field, and wait for what becomes of it."""
+        page.write("textbox", "Instance token", token)
+        page.enter()
+        page.wait(f"document.getElementById('token-state').textContent === '{state}'")
+
+    def signed_in(self, path: str = "/", **how: Any) -> Page:
+        """Open a page with the Instance token."""
+        return self.open(path, token=self.pod.instance_token, **how)
+
+
+def sources(*names: str) -> dict[str, str]:
+    """Return the Workflows of this folder, and of the chaos tests, by name."""
+    found = {}
+    for name in names:
+        place = WORKFLOWS / f"{name}.py"
+        found[name] = (place if place.exists() else CHAOS / f"{name}.py").read_text()
+    return found
+
+
+@pytest.fixture(scope="module")
+def console(chromium: Browser) -> Iterator[Console]:
+    """An Orchestrator with a few Workflows, for all tests of a module."""
+    with opened() as pod:
+        pod.start_worker()
+        pod.start_orchestrator()
+        published = pod.publish(pod.assembly(sources("approval", "ledger", "pair", "review")))
+        assert published.status_code == 201, published.text
+        yield Console(pod, chromium)
+
+
+@pytest.fixture
+def own_console(chromium: Browser) -> Iterator[Console]:
+    """An Orchestrator of the test's own, with no Assembly."""
+    with opened() as pod:
+        pod.start_worker()
+        pod.start_orchestrator()
+        yield Console(pod, chromium)

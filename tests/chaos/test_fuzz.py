@@ -66,6 +66,7 @@ def fuzzed(served_pod: Any) -> Any:
         "run": served_pod.start_run("ledger"),
         "iid": "ledger/reviewer",
         "delivery": "1",
+        "file": "main.js",
     }
     return served_pod
 

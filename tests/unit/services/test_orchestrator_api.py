@@ -13,6 +13,8 @@ pytestmark = pytest.mark.anyio
 
 HASH = "0" * 64
 BANDS = {
+    "GET /": "open",
+    "GET /assets/{file}": "open",
     "GET /healthz": "open",
     "GET /readyz": "open",
     "GET /metrics": "open",
@@ -71,12 +73,22 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
     for route, band in BANDS.items():
         method, path = route.split()
         path = path.format(
-            name="gate", run=run, gate="review", hash=HASH, iid="r%2Fa", delivery="1"
+            name="gate",
+            run=run,
+            gate="review",
+            hash=HASH,
+            iid="r%2Fa",
+            delivery="1",
+            file="main.js",
         )
+        accept = "text/html" if path == "/" else "*/*"
         answer = await bench.client.request(
             method,
             path,
-            headers={} if header is None else {"Authorization": header},
+            headers={
+                "Accept": accept,
+                **({} if header is None else {"Authorization": header}),
+            },
             params={"prefix": run} if "resolve" in path else None,
         )
         if band == "open":

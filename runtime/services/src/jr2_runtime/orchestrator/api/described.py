@@ -69,7 +69,7 @@ def described(
     errors: Mapping[int, str] | None = None,
     *,
     code: int = 200,
-    media: str = "application/json",
+    media: str | Sequence[str] = "application/json",
     writes: bool = False,
     headers: Sequence[Mapping[str, Any]] = (),
     body: Mapping[str, Any] | None = None,
@@ -82,7 +82,7 @@ def described(
         ok: what the answer is when it is no error.
         errors: what else it answers, by code.
         code: of the answer that is no error.
-        media: of that answer.
+        media: of that answer, or the several that it may have.
         writes: it takes `Idempotency-Key`, and no write of another site's page.
         headers: of the request, as `header` describes them.
         body: of the request, as `json_body` describes it.
@@ -98,8 +98,10 @@ def described(
     for number, text in (errors or {}).items():
         stated[number] = f"{text}; or {stated[number]}" if number in stated else text
     responses: dict[int | str, dict[str, Any]] = {code: {"description": ok}}
-    if media != "application/json":
-        responses[code]["content"] = {media: {"schema": {"type": "string"}}}
+    for each in (media,) if isinstance(media, str) else media:
+        if each != "application/json":
+            content = responses[code].setdefault("content", {})
+            content[each] = {"schema": {"type": "string"}}
     for number, text in (more or {}).items():
         responses[number] = {"description": text}
     for number in sorted(stated):

@@ -43,9 +43,9 @@ def answer(content: Any, code: int = 200, headers: dict[str, str] | None = None)
     return Response(body, code, headers, media_type="application/json")
 
 
-def shape(model: Wire, code: int = 200) -> Response:
+def shape(model: Wire, code: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return a shape without what was not said."""
-    return answer(model.model_dump(mode="json", by_alias=True, exclude_unset=True), code)
+    return answer(model.model_dump(mode="json", by_alias=True, exclude_unset=True), code, headers)
 
 
 def error(code: int, message: str, headers: dict[str, str] | None = None) -> Response:

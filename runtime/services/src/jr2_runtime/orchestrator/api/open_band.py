@@ -14,12 +14,14 @@ from starlette.responses import Response
 from jr2 import host_wire, names, signed
 from jr2.wire import Health, Ready, RunObservation, WorkflowView
 
+from ... import console
 from ..engine import Current, told
 from ..feeds import Topic
 from ..metrics import stored
 from ..store import Run
 from ..store import runs as run_rows
 from . import listing
+from .console_pages import console_routes, page, wants_page
 from .described import FEED, described, header
 from .errors import ApiError, answer, shape
 from .services import Services
@@ -30,6 +32,9 @@ from .watching import watch
 def open_band(services: Services) -> APIRouter:
     """Structure and observation: no token, no context, no payload."""
     router = APIRouter()
+    assets = console.load()
+    # The routes themselves: an included router is matched twice for each request.
+    router.routes.extend(console_routes(assets).routes)
 
     @router.get(
         "/healthz",
@@ -96,12 +101,21 @@ def open_band(services: Services) -> APIRouter:
     @router.get(
         "/workflows/{name}",
         response_model=WorkflowView,
-        **described("open", "the JSON Schema of its door", {404: "no such Workflow"}),
+        **described(
+            "open",
+            "the JSON Schema of its door; the Console for any name when `Accept` prefers "
+            "`text/html`",
+            {404: "no such Workflow"},
+            media=("application/json", "text/html"),
+        ),
     )
-    async def workflow(name: str) -> Response:
+    async def workflow(name: str, request: Request) -> Response:
         """Show the door of a Workflow."""
+        if wants_page(request):
+            return page(assets, request)
         _, found = _current(services, name)
-        return shape(WorkflowView(name=found.name, machine_id=found.machine_id, input=found.input))
+        view = WorkflowView(name=found.name, machine_id=found.machine_id, input=found.input)
+        return shape(view, headers={"Vary": "Accept"})
 
     @router.get(
         "/workflows/{name}/machine",
