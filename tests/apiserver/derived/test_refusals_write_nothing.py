@@ -22,8 +22,9 @@ from tests.apiserver.conftest import Instance, NewInstance
 from tests.apiserver.derived.conftest import apply_all, versions, wanted_objects, world_of
 from tests.apiserver.gateway import Gateway, gateway
 from tests.apiserver.server import ApiServer
+from tests.unit.infra.machine_folders import CONFIG, PARTS, workflow
 from tests.unit.infra.test_machine_refusals import CASES as OPEN_PARTS
-from tests.unit.infra.test_machine_refusals import CONFIG, NO_LINE, PARTS, workflow
+from tests.unit.infra.test_machine_refusals import NO_LINE
 from tests.waiting import wait_for
 
 NAME = "kept"

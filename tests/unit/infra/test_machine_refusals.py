@@ -7,86 +7,17 @@ is pasted into the Workflow's file, with a value for each `<…>`; then the chec
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jr2.config import Config, Git, GitCredential
-from jr2.errors import Jr2Error
 from jr2_infra import check, converge
+from tests.unit.infra.machine_folders import PARTS, instance, refused, workflow
 
 if TYPE_CHECKING:
     from tests.reporter import Reporter
     from tests.unit.infra.conftest import MakeInstance
 
-PARTS = '''\
-"""Machines with parts of each kind; no Workflow."""
-
-from datetime import timedelta
-
-from jr2 import *
-from jr2.pools import Source, pool
-from pydantic import BaseModel
-
-
-class Door(BaseModel):
-    branch: str = "b"
-
-
-class Submit(AgentEvent):
-    """The work is done."""
-
-
-def body(name="ticket", *, model="a/b", access="write", effects={}, child=None, inline=None):
-    m = Machine(name)
-    coder = m.agent("coder", model=model, instructions="Fix it.", workspace=access)
-    for slot, effect in effects.items():
-        m.effect(slot, effect)
-    coding, done = m.state("coding", initial=True), m.final("done")
-    coding.turn(coder, lambda c: Turn(prompt="x")).on(Submit, to=done).on(AgentFault, to=done)
-    asking = m.state("asking")
-    if child is not None:
-        asking.invoke(m.child("review", child), lambda c: Door()).done(to=done)
-    if inline is not None:
-        asking.invoke(inline, lambda c: Door()).done(to=done)
-    return m.build()
-
-
-def triage(**parts):
-    return body("triage", access="none", **parts)
-
-
-async def no_item(active):
-    return None
-
-
-def pooled(worker):
-    return pool(
-        worker,
-        door=Door,
-        source=Source(next=no_item, poll_every=timedelta(minutes=1)),
-        item_id=str,
-        item_input=lambda item, door: door,
-    )
-
-
-def wrap(inner, **parts):
-    told = {
-        "door": Door,
-        "repos": {"app": "https://github.com/acme/app.git"},
-        "spec": lambda door: WorkspaceSpec(branch=door.branch),
-    }
-    return workspace(inner, **(told | parts))
-'''
-CONFIG = """\
-from jr2 import Config, Git, GitCredential, Secret
-
-config = Config(
-    secrets=[Secret("TOKEN", value="x")],
-    git=Git(credentials=[GitCredential(match="github.com/acme/", token="GITHUB_TOKEN", ssh_key="k")]),
-)
-"""
 VALUES = {
     "<slot>": "app",
     "<url>": "https://github.com/acme/app.git",
@@ -285,31 +216,6 @@ NO_LINE: dict[str, tuple[str, list[str]]] = {
 }
 
 
-def instance(make_instance: MakeInstance, machine: str) -> Path:
-    root = make_instance(
-        {
-            "pyproject.toml": '[tool.jr2]\ntypecheck = "ty"\n',
-            "jr2_config.py": CONFIG,
-            "workflows/_parts.py": PARTS,
-            "workflows/w.py": workflow(machine),
-        }
-    )
-    program = root / ".venv" / "bin" / "ty"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    return root
-
-
-def workflow(machine: str, line: str = "shipped") -> str:
-    return f"from jr2 import *\nfrom ._parts import *\n\nshipped = {machine}\nmachine = {line}\n"
-
-
-def refused(root: Path, said: Reporter) -> list[str]:
-    with pytest.raises(Jr2Error) as raised:
-        check.check(root, said)
-    return raised.value.printed.splitlines()
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_each_line_is_whole_and_mends_its_refusal(
     make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch, name: str
@@ -429,130 +335,6 @@ def test_a_push_of_a_composed_workspace_names_its_route(
     monkeypatch.setenv("GITHUB_TOKEN", "CANARY")
     check.check(root, said)
     assert not any("CANARY" in line for line in said.lines)
-
-
-def pushing(make_instance: MakeInstance, url: str, credential: str) -> Path:
-    machine = f'wrap(body(effects={{"p": Push(repo="app")}}), repos={{"app": {url}}})'
-    root = instance(make_instance, machine)
-    (root / "jr2_config.py").write_text(
-        f"from jr2 import *\nconfig = Config(git=Git(credentials=[GitCredential({credential})]))\n"
-    )
-    return root
-
-
-@pytest.mark.parametrize(
-    ("url", "credential", "why"),
-    [
-        (
-            "git@github.com:acme/app.git",
-            'match="*", token="UNSET"',
-            'git.credentials entry "*" cannot push — it names no ssh_key for a url over ssh — add '
-            "one, or a `push` with one (ADR-0051)",
-        ),
-        (
-            "https://github.com/acme/app",
-            'match="*", ssh_key="k"',
-            'git.credentials entry "*" cannot push — it names no token for a url over https — add '
-            "one, or a `push` with one (ADR-0051)",
-        ),
-        (
-            "https://github.com/acme/app",
-            'match="*", token="SET", push=GitPush(token="UNSET")',
-            'git.credentials entry "*" cannot push — its token\'s variable UNSET is not set — set it '
-            "in .env (ADR-0051)",
-        ),
-        (
-            "https://me@github.com/acme/app",
-            'match="gitlab.com/", token="UNSET"',
-            'no git.credentials entry matches "github.com/acme/app" (entries: "gitlab.com/") — a '
-            "push spends a credential: add an entry with one (ADR-0051)",
-        ),
-    ],
-)
-def test_a_push_that_no_credential_pays_for(
-    make_instance: MakeInstance,
-    said: Reporter,
-    monkeypatch: pytest.MonkeyPatch,
-    url: str,
-    credential: str,
-    why: str,
-) -> None:
-    monkeypatch.setenv("SET", "CANARY")
-    shown = url.replace("me@", "")
-    assert refused(pushing(make_instance, f'"{url}"', credential), said) == [
-        f'error: Workspace of workflow "w": the push of Repo Slot "app" ({shown}): {why}'
-    ]
-
-
-@pytest.mark.parametrize(
-    ("url", "credential"),
-    [
-        ('"https://github.com/acme/app"', 'match="*", token="UNSET", push=GitPush(ssh_key="k")'),
-        ('"git@github.com:acme/app.git"', 'match="*", token="UNSET", ssh_key="k"'),
-        ("lambda door: door.branch", 'match="gitlab.com/", token="UNSET"'),
-    ],
-)
-def test_a_push_that_needs_no_token_or_whose_url_comes_with_a_run_is_not_judged(
-    make_instance: MakeInstance, said: Reporter, url: str, credential: str
-) -> None:
-    check.check(pushing(make_instance, url, credential), said)
-
-
-@pytest.mark.parametrize(
-    ("credential", "text"),
-    [
-        (
-            'match="*", ssh_key="jr2-instance"',
-            'git.credentials[0].ssh_key names Secret "jr2-instance", which jr2 writes itself — name '
-            "a Secret of your own (ADR-0051)",
-        ),
-        (
-            'match="*", push=GitPush(ssh_key="jr2-git-0123abcd")',
-            'git.credentials[0].push.ssh_key names Secret "jr2-git-0123abcd", which jr2 writes '
-            "itself — name a Secret of your own (ADR-0051)",
-        ),
-        (
-            'match="*", sign=GitSign(gpg_key="GPG_KEY", name="n", email="e")',
-            'git.credentials[0].sign.gpg_key is "GPG_KEY", and no Secret can have that name: a-z, '
-            '0-9, "-" and "." alone, with a letter or a digit at each end (ADR-0051)',
-        ),
-    ],
-)
-def test_a_secret_that_nobody_can_name(
-    make_instance: MakeInstance, said: Reporter, credential: str, text: str
-) -> None:
-    root = pushing(make_instance, "lambda door: door.branch", credential)
-    assert refused(root, said) == [f"error: {text}"]
-
-
-@pytest.mark.parametrize(
-    ("match", "warns"),
-    [
-        ("https://github.com/you/", True),
-        ("git@github.com:you/", True),
-        ("GitHub.com/you/", True),
-        ("github.com/you/ ", True),
-        ("github.com//you/", True),
-        ("github.com/You/", False),
-        ("github.com:2222/you/", False),
-        ("*", False),
-        ("/srv/git/", False),
-    ],
-)
-def test_a_match_that_no_repo_has_is_warned_about(match: str, warns: bool) -> None:
-    config = Config(git=Git(credentials=[GitCredential(match=match)]))
-    said = check.config_warnings(config)
-    assert bool(said) == warns
-    assert all(
-        line.startswith(f'git.credentials[0].match: "{match}" matches no Repo') for line in said
-    )
-
-
-def test_a_match_that_stands_twice_is_warned_about() -> None:
-    config = Config(git=Git(credentials=[GitCredential(match="a/"), GitCredential(match="a/")]))
-    assert check.config_warnings(config) == [
-        'git.credentials[1].match: "a/" stands twice, and the first entry wins'
-    ]
 
 
 @pytest.mark.parametrize(

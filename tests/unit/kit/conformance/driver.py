@@ -15,7 +15,8 @@ from jr2.host_wire import Emit
 from jr2.kernel import Step
 from jr2.snapshot import Snapshot, from_json
 
-from .scxml import ROOT_SESSION, unpack
+from .data_model import unpack
+from .scxml import ROOT_SESSION
 
 LONGEST: Final = 10.0
 """Seconds of the run's own clock after which a case that has not ended is over."""

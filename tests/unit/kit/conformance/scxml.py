@@ -22,67 +22,19 @@ from types import MappingProxyType
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
-from jr2 import Context, Message, Start
+from jr2 import Start
 from jr2.chart import Action, Chart, ChildMachine, Invocation, Kind, Node, Raised, Transition
 
-from .expressions import UNDEFINED, Scope, ScriptError, Unsupported, assign, evaluate, run, truthy
+from .data_model import PROCESSOR, Block, Model, Sent, Stop, event, pack, scope_of, unpack
+from .expressions import UNDEFINED, ScriptError, Unsupported, evaluate, truthy
 
-PROCESSOR: Final = "http://www.w3.org/TR/scxml/#SCXMLEventProcessor"
 ROOT_SESSION: Final = "main"
 INVOKE_TYPES: Final = (None, "scxml", "http://www.w3.org/TR/scxml", "http://www.w3.org/TR/scxml/")
 _STATES: Final = ("state", "parallel", "final", "history")
-_UNDEFINED: Final[JsonValue] = {"$": "undefined"}
 
 Element = ElementTree.Element
-
-
-class Model(Context):
-    """The data model of a session, and what its last executable block made."""
-
-    session: str
-    name: str = ""
-    data: dict[str, JsonValue] = Field(default_factory=dict)
-    event: JsonValue = _UNDEFINED
-    active: tuple[str, ...] = ()
-    visited: tuple[str, ...] = ()
-    done: JsonValue = None
-    ids: int = 0
-    raised: tuple[JsonValue, ...] = ()
-    sent: tuple[JsonValue, ...] = ()
-    fresh: bool = False
-    """What the start raised has not been heard yet."""
-
-
-class Sent(Message):
-    """What `<send>` and `<cancel>` ask of the driver."""
-
-    what: JsonValue
-
-
-def pack(value: Any) -> JsonValue:
-    """Return a value with `undefined` in a form that JSON has."""
-    if value is UNDEFINED:
-        return _UNDEFINED
-    if isinstance(value, dict):
-        return {name: pack(one) for name, one in value.items()}
-    return [pack(one) for one in value] if isinstance(value, list) else value
-
-
-def unpack(value: Any) -> Any:
-    """Return what `pack` was given."""
-    if isinstance(value, dict):
-        if value == _UNDEFINED:
-            return UNDEFINED
-        return {name: unpack(one) for name, one in value.items()}
-    return [unpack(one) for one in value] if isinstance(value, list) else value
-
-
-def event(name: str, kind: str, data: Any = UNDEFINED, **fields: Any) -> dict[str, Any]:
-    """Return the `_event` of an event."""
-    known = dict.fromkeys(("sendid", "origin", "origintype", "invokeid"), UNDEFINED)
-    return {"name": name, "type": kind, "data": data, **known, **fields}
 
 
 def translate(document: Path) -> Chart:
@@ -174,12 +126,12 @@ class _Document:
             session=given.get("session", ROOT_SESSION),
             name=self.root.get("name", ""),
             data={
-                element.get("id", ""): _UNDEFINED
+                element.get("id", ""): pack(UNDEFINED)
                 for element in self.root.iter()
                 if _is(element, "data")
             },
         )
-        block = _Block(model, None)
+        block = Block(model, None)
         params: dict[str, Any] = given.get("params", {})
         for element in self.root.iter():
             if not _is(element, "data"):
@@ -194,10 +146,10 @@ class _Document:
             block.attempt(partial(block.script, script, self.folder))
         return block.close().set(fresh=True)
 
-    def _fill(self, block: _Block, element: Element) -> None:
+    def _fill(self, block: Block, element: Element) -> None:
         block.scope.data[element.get("id", "")] = self._value(block, element)
 
-    def _value(self, block: _Block, element: Element) -> Any:
+    def _value(self, block: Block, element: Element) -> Any:
         """Return the value of `<data>`, `<content>` or `<assign>`: an expression, a file or text."""
         if element.get("expr") is not None:
             return block.value(element.get("expr", ""))
@@ -274,7 +226,7 @@ class _Document:
             return ()
         first = [element for top in _children(state.element, "datamodel") for element in top]
 
-        def enter(block: _Block) -> None:
+        def enter(block: Block) -> None:
             block.active = (*block.active, state.id)
             if self.late and state.id not in block.visited:
                 block.visited = (*block.visited, state.id)
@@ -298,12 +250,12 @@ class _Document:
         for onexit in _children(state.element, "onexit"):
             found += self._actions([onexit])
 
-        def leave(block: _Block) -> None:
+        def leave(block: Block) -> None:
             block.active = tuple(id_ for id_ in block.active if id_ != state.id)
 
         return found + _actions(leave)
 
-    def _give(self, block: _Block, state: _State) -> None:
+    def _give(self, block: Block, state: _State) -> None:
         """Work out `<donedata>` at the entry into a final state."""
         data: Any = UNDEFINED
         try:
@@ -316,18 +268,18 @@ class _Document:
 
     # --- executable content -----------------------------------------------------------------------
     def _actions(self, blocks: list[Element]) -> tuple[Action, ...]:
-        def content(block: _Block) -> None:
+        def content(block: Block) -> None:
             for element in blocks:
                 block.attempt(partial(self._execute_all, block, element))
 
         return _actions(content)
 
-    def _execute_all(self, block: _Block, element: Element) -> None:
+    def _execute_all(self, block: Block, element: Element) -> None:
         for child in element:
             if isinstance(child.tag, str):
                 self._execute(block, child)
 
-    def _execute(self, block: _Block, element: Element) -> None:
+    def _execute(self, block: Block, element: Element) -> None:
         tag = _tag(element)
         if tag == "raise":
             block.throw(event(element.get("event", ""), "internal"))
@@ -350,7 +302,7 @@ class _Document:
         else:
             raise Unsupported(f"<{tag}>")
 
-    def _if(self, block: _Block, element: Element) -> None:
+    def _if(self, block: Block, element: Element) -> None:
         takes = truthy(block.value(element.get("cond", "")))
         for child in element:
             tag = _tag(child)
@@ -361,7 +313,7 @@ class _Document:
             elif takes:
                 self._execute(block, child)
 
-    def _foreach(self, block: _Block, element: Element) -> None:
+    def _foreach(self, block: Block, element: Element) -> None:
         listed = block.value(element.get("array", ""))
         if not isinstance(listed, list):
             raise ScriptError("foreach over something that is no array")
@@ -375,7 +327,7 @@ class _Document:
                 block.write(element.get("index", ""), number)
             self._execute_all(block, element)
 
-    def _send(self, block: _Block, element: Element) -> None:
+    def _send(self, block: Block, element: Element) -> None:
         def named(name: str) -> Any:
             expression = element.get(f"{name}expr")
             return element.get(name) if expression is None else block.value(expression)
@@ -391,7 +343,7 @@ class _Document:
             raise Unsupported("the BasicHTTP event processor")
         if processor not in (None, "scxml", PROCESSOR) or (target or "#").startswith("!"):
             block.throw(event("error.execution", "platform", **known))
-            raise _Stop
+            raise Stop
         name = named("event")
         data = self._payload(block, element)
         delay = named("delay")
@@ -406,12 +358,12 @@ class _Document:
             to = ROOT_SESSION
         elif str(target).startswith("#_scxml_"):
             block.throw(event("error.communication", "platform", **known))
-            raise _Stop
+            raise Stop
         elif str(target).startswith("#_"):
             to = target[2:]
         else:
             block.throw(event("error.execution", "platform", **known))
-            raise _Stop
+            raise Stop
         known |= {"origin": origin, "origintype": PROCESSOR}
         if target == "#_parent":
             known["invokeid"] = block.session
@@ -425,7 +377,7 @@ class _Document:
             }
         )
 
-    def _payload(self, block: _Block, element: Element) -> Any:
+    def _payload(self, block: Block, element: Element) -> Any:
         """Return the data of `<send>`, `<donedata>` or `<invoke>`."""
         for content in _children(element, "content"):
             return self._value(block, content)
@@ -481,88 +433,16 @@ class _Document:
         raise Unsupported("an invocation whose document is an expression")
 
     def _given(self, element: Element, id_: str, model: Model) -> Any:
-        block = _Block(model, None)
+        block = Block(model, None)
         inner = Element(element.tag, element.attrib)
         inner.extend(_children(element, "param"))
         params = self._payload(block, inner)
         return {"session": id_, "params": pack({} if params is UNDEFINED else params)}
 
 
-class _Stop(Exception):
-    """The rest of the block is left out; what it raised has been raised."""
-
-
-class _Block:
-    """An executable block while it runs over a copy of the data model."""
-
-    def __init__(self, model: Model, happened: Any) -> None:
-        self.model = model
-        self.session = model.session
-        self.active = model.active
-        self.visited = model.visited
-        self.ids = model.ids
-        self.done: Any = unpack(model.done)
-        self.event = unpack(model.event) if happened is None else happened
-        self.raised: list[JsonValue] = list(model.raised) if model.fresh else []
-        self.sent: list[JsonValue] = []
-        self.scope = _scope(model, self.event)
-        self.scope.functions["In"] = lambda id_: id_ in self.active
-
-    def attempt(self, part: Callable[[], None]) -> None:
-        """Do one block; an error of the data model ends it and is an event."""
-        try:
-            part()
-        except ScriptError:
-            self.throw(event("error.execution", "platform"))
-        except _Stop:
-            pass
-
-    def value(self, expression: str) -> Any:
-        return evaluate(expression, self.scope)
-
-    def write(self, location: str, value: Any) -> None:
-        assign(location, value, self.scope)
-
-    def script(self, element: Element, folder: Path) -> None:
-        if element.get("src") is not None:
-            raise Unsupported("a script in a file")
-        run(element.text or "", self.scope)
-
-    def throw(self, happened: dict[str, Any]) -> None:
-        self.raised.append(pack(happened))
-
-    def close(self) -> Model:
-        """Return the data model after the block."""
-        return self.model.set(
-            data={name: pack(value) for name, value in self.scope.data.items()},
-            event=pack(self.event),
-            active=self.active,
-            visited=self.visited,
-            ids=self.ids,
-            done=pack(self.done),
-            raised=tuple(self.raised),
-            sent=tuple(self.sent),
-            fresh=False,
-        )
-
-
-def _scope(model: Model, happened: Any) -> Scope:
-    here = {"location": f"#_scxml_{model.session}"}
-    return Scope(
-        {name: unpack(value) for name, value in model.data.items()},
-        {
-            "_event": happened,
-            "_sessionid": model.session,
-            "_name": model.name,
-            "_ioprocessors": {"scxml": here, PROCESSOR: here},
-        },
-        {"In": lambda id_: id_ in model.active},
-    )
-
-
-def _actions(content: Callable[[_Block], None]) -> tuple[Action, ...]:
+def _actions(content: Callable[[Block], None]) -> tuple[Action, ...]:
     def act(model: Model, happened: Any) -> Model:
-        block = _Block(model, happened)
+        block = Block(model, happened)
         content(block)
         return block.close()
 
@@ -578,7 +458,7 @@ def _internal(packed: JsonValue) -> Raised:
     return Raised(happened["name"], happened)
 
 
-def _write(location: str, value: str, block: _Block) -> None:
+def _write(location: str, value: str, block: Block) -> None:
     block.write(location, value)
 
 
@@ -586,7 +466,7 @@ def _guard(condition: str) -> Callable[[Any, Any], bool]:
     def allows(model: Model, happened: Any) -> bool:
         try:
             known = unpack(model.event) if happened is None else happened
-            return truthy(evaluate(condition, _scope(model, known)))
+            return truthy(evaluate(condition, scope_of(model, known)))
         except ScriptError:
             return False
 
@@ -608,7 +488,7 @@ def _invokeid(state: _State, element: Element, number: int) -> str:
     return element.get("id") or f"{state.id}.invoke{number}"
 
 
-def _literal(text: str, block: _Block) -> Any:
+def _literal(text: str, block: Block) -> Any:
     """Return what a text in the document stands for: JSON, an expression, or the text itself."""
     stripped = text.strip()
     if stripped.startswith("<"):
