@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import io
 import json
 import os
 import secrets
@@ -17,7 +16,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import tarfile
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -30,6 +28,8 @@ import pytest
 import jr2
 from jr2 import names
 from jr2.tree_hash import entries, hash_folder
+from jr2_infra.assembly import Parcel, pack
+from jr2_infra.assembly.parcel import listing_over
 from tests.ports import free_port
 from tests.waiting import LIMIT, wait_for
 
@@ -74,13 +74,9 @@ class Assembly:
     def hash(self) -> str:
         return hash_folder(self.root, salt="assembly")
 
-    def archive(self) -> bytes:
-        target = io.BytesIO()
-        with tarfile.open(fileobj=target, mode="w:gz") as tar:
-            for entry in entries(self.root):
-                assert isinstance(entry.content, Path)
-                tar.add(entry.content, entry.path)
-        return target.getvalue()
+    def parcel(self) -> Parcel:
+        """Return what is sent of it."""
+        return pack(entries(self.root), self.root.parent / secrets.token_hex(4))
 
 
 class Pod:
@@ -207,15 +203,41 @@ class Pod:
         return Assembly(self.folder / "made" / secrets.token_hex(4), workflows, **manifest)
 
     def publish(self, assembly: Assembly, **headers: str) -> httpx2.Response:
+        """Publish as a sender does; the answer is the first refusal, or that to the commit."""
+        parcel = assembly.parcel()
+        asked = self.ask_missing(assembly, parcel, **headers)
+        if not asked.is_success:
+            return asked
+        for digest in asked.json()["missing"]:
+            sent = self.client.put(
+                f"/blobs/{digest}",
+                content=parcel.sources[digest].read_bytes(),
+                headers=self.publishing(**headers),
+            )
+            if not sent.is_success:
+                return sent
+        return self.commit(assembly, parcel, **headers)
+
+    def ask_missing(self, assembly: Assembly, parcel: Parcel, **headers: str) -> httpx2.Response:
+        return self.client.post(
+            f"/assemblies/{assembly.hash}/missing",
+            content=listing_over(parcel.files, None, ()).model_dump_json(by_alias=True),
+            headers=self.publishing(**headers),
+        )
+
+    def commit(self, assembly: Assembly, parcel: Parcel, **headers: str) -> httpx2.Response:
         return self.client.put(
             f"/assemblies/{assembly.hash}",
-            content=assembly.archive(),
-            headers={
-                "Authorization": f"Bearer {self.publish_token}",
-                names.HEADER_LEASE: LEASE,
-                **headers,
-            },
+            content=listing_over(parcel.files, None, ()).model_dump_json(by_alias=True),
+            headers=self.publishing(**headers),
         )
+
+    def publishing(self, **headers: str) -> dict[str, str]:
+        return {
+            "Authorization": f"Bearer {self.publish_token}",
+            names.HEADER_LEASE: LEASE,
+            **headers,
+        }
 
     def start_run(self, workflow: str, given: Mapping[str, Any] | None = None) -> str:
         answer = self.client.post(f"/workflows/{workflow}/runs", json=given or {})

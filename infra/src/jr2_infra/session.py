@@ -512,18 +512,18 @@ class Session:
         from .engine.run import run_engine
 
         assert isinstance(self._tooling, Tooling)
-        # On the disk, since an archive is too large for memory; the next run removes a left one.
+        # The next run removes a left one.
         with run_folder(Path(tempfile.gettempdir())) as folder:
-            archive = folder / "assembly.tar.gz"
+            parcel = folder / "assembly"
             if any(item.resource == PUBLISH for item in plan.differences):
-                assembly.write_archive(staged.parts, archive)
+                assembly.write_parcel(staged.parts, parcel)
             converge_state.begin_to_write()
             run_engine(
                 plan.program,
                 plan.live,
                 tooling=self._tooling,
                 kubeconfig_text=self._context.kubeconfig_text(),
-                run_settings=self.run_settings(plan, leases, stamp, staged, archive),
+                run_settings=self.run_settings(plan, leases, stamp, staged, parcel),
                 reporter=self._reporter,
                 surplus=plan.surplus,
                 started=leases.record_engine,
@@ -541,7 +541,7 @@ class Session:
         leases: Leases,
         stamp: str,
         staged: assembly.StagedAssembly,
-        archive: Path,
+        parcel: Path,
     ) -> dict[str, str]:
         """Return what the providers of this run are told.
 
@@ -550,7 +550,7 @@ class Session:
             leases: what this run holds.
             stamp: the stamp of its own Lease, which a publish carries.
             staged: the Assembly.
-            archive: where its archive is.
+            parcel: the folder of what a publish sends of it.
 
         Raises:
             StepFailed: the API server does not say the time.
@@ -562,7 +562,7 @@ class Session:
             surroundings.SETTING_BEGAN: self._began(),
             **delivery.delivery_settings(self._delivery()),
             **({surroundings.SETTING_FORCE: "true"} if self._force else {}),
-            surroundings.SETTING_ARCHIVE: str(archive),
+            surroundings.SETTING_PARCEL: str(parcel),
             surroundings.SETTING_WORKFLOWS: ",".join(staged.manifest.workflows),
             surroundings.SETTING_IMAGES_DIGEST: plan.images_digest,
             surroundings.SETTING_HELD_DIGEST: plan.held_digest,

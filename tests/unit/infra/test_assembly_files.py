@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import subprocess
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jr2.tree_hash import Entry, hash_folder, tree_hash
-from jr2_infra.assembly.archive import write_archive
+from jr2.bundles import LONGEST_LINE
+from jr2.tree_hash import Entry, tree_hash
+from jr2.wire import AssemblyFile, AssemblyListing
+from jr2_infra.assembly import pack, read_parcel, write_parcel
 from jr2_infra.assembly.own_files import own_entries
+from jr2_infra.assembly.parcel import listing_over
+from jr2_infra.assembly.sending import ALONE, BUNDLE, parts
 
 CANARY = "canary-4711"
 
@@ -100,19 +104,58 @@ def test_an_execute_bit_and_a_link_count(tmp_path: Path) -> None:
     assert tree_hash(own_entries(root)) != executable
 
 
-def test_the_archive_is_the_same_twice_and_unpacks_to_the_same_hash(tmp_path: Path) -> None:
+def test_a_parcel_says_where_the_bytes_of_each_file_are(tmp_path: Path) -> None:
     root = make_instance(tmp_path / "i")
     (root / "acme" / "more.json").symlink_to("data.json")
-    parts = own_entries(root)
+    (root / "acme" / "run").write_text("#!/bin/sh\n")
+    (root / "acme" / "run").chmod(0o755)
+    parts = [*own_entries(root), Entry("assembly.json", "file", b"{}\n")]
 
-    write_archive(parts, tmp_path / "one.tgz")
-    write_archive(list(reversed(parts)), tmp_path / "two.tgz")
+    write_parcel(list(reversed(parts)), tmp_path / "sent")
+    parcel = read_parcel(tmp_path / "sent")
 
-    assert (tmp_path / "one.tgz").read_bytes() == (tmp_path / "two.tgz").read_bytes()
-    (tmp_path / "out").mkdir()
-    subprocess.run(["tar", "-xzf", "one.tgz", "-C", "out"], cwd=tmp_path, check=True)
-    assert hash_folder(tmp_path / "out", salt="s") == tree_hash(parts, salt="s")
-    assert CANARY.encode() not in (tmp_path / "one.tgz").read_bytes()
+    assert parcel == pack(parts, tmp_path / "again").model_copy(update={"sources": parcel.sources})
+    again = [
+        Entry(
+            each.path,
+            each.kind,
+            os.fsencode(each.target) if each.target else parcel.sources[each.sha256 or ""],
+        )
+        for each in parcel.files
+    ]
+    assert tree_hash(again, salt="s") == tree_hash(parts, salt="s")
+    assert {each.path: each.kind for each in parcel.files}["instance/acme/run"] == "exec"
+    for each in parcel.files:
+        if each.sha256 is not None:
+            content = parcel.sources[each.sha256].read_bytes()
+            assert (len(content), hashlib.sha256(content).hexdigest()) == (each.size, each.sha256)
+            assert CANARY.encode() not in content
+
+
+def test_a_list_over_a_held_assembly_names_what_differs() -> None:
+    def file(path: str, digest: str) -> AssemblyFile:
+        return AssemblyFile(path=path, kind="file", sha256=digest * 32, size=1)
+
+    held = [file("a", "aa"), file("b", "bb"), file("c", "cc")]
+    now = [file("a", "aa"), file("b", "dd"), file("e", "ee")]
+
+    listing = listing_over(now, "0" * 64, held)
+
+    assert listing.removed == ["c"]
+    assert listing.files == now[1:]
+    assert listing_over(now, None, held) == AssemblyListing(files=now)
+
+
+def test_small_blobs_share_a_request_and_large_ones_do_not() -> None:
+    sizes = {f"{n:064x}": 100 for n in range(40_000)} | {"f" * 64: ALONE, "e" * 64: BUNDLE * 2}
+
+    found = list(parts(sizes))
+
+    assert sorted(digest for each in found for digest in each) == sorted(sizes)
+    assert [["f" * 64], ["e" * 64]] == [each for each in found if sizes[each[0]] >= ALONE]
+    for each in found[:-1]:
+        assert sum(sizes[digest] + LONGEST_LINE for digest in each) <= BUNDLE or len(each) == 1
+    assert len(found) < 7
 
 
 @given(

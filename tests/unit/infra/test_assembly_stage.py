@@ -14,7 +14,7 @@ from jr2 import names
 from jr2.config import Config
 from jr2.errors import StepFailed
 from jr2_infra import inherited
-from jr2_infra.assembly import StagedAssembly, fits, stage, write_archive
+from jr2_infra.assembly import StagedAssembly, fits, pack, stage
 from jr2_infra.facts.instance import InstanceFacts, WorkflowFacts
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -112,9 +112,7 @@ def test_another_folder_gives_the_same_assembly(locked: Path, tmp_path: Path) ->
     one, two = stage(facts(locked, "ping")), stage(facts(other, "ping"))
 
     assert one.hash == two.hash
-    write_archive(one.parts, tmp_path / "one.tgz")
-    write_archive(two.parts, tmp_path / "two.tgz")
-    assert (tmp_path / "one.tgz").read_bytes() == (tmp_path / "two.tgz").read_bytes()
+    assert pack(one.parts, tmp_path / "one").files == pack(two.parts, tmp_path / "two").files
 
 
 def test_an_edit_changes_the_hash_and_back_again(locked: Path) -> None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import io
 import json
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
@@ -30,8 +28,9 @@ from jr2.tree_hash import Entry, tree_hash
 from jr2.wire import Maps
 from jr2_runtime.orchestrator.api import Services, build_app
 from jr2_runtime.orchestrator.api.auth import Values
-from jr2_runtime.orchestrator.assemblies.archive import Limits
+from jr2_runtime.orchestrator.assemblies.blobs import Blobs
 from jr2_runtime.orchestrator.assemblies.folders import Folders
+from jr2_runtime.orchestrator.assemblies.listing import Limits
 from jr2_runtime.orchestrator.assemblies.publish import Publisher
 from jr2_runtime.orchestrator.engine import Engine, Registry
 from jr2_runtime.orchestrator.feeds import Feeds
@@ -212,21 +211,33 @@ class FakeWorker:
         return {"kind": "stepped", "view": view, "commands": commands}, snapshot
 
 
-def archive_of(files: dict[str, bytes]) -> tuple[str, bytes]:
-    """Return the hash and the gzip tar of an Assembly with these files."""
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as tar:
-        for path, content in files.items():
-            info = tarfile.TarInfo(path)
-            info.size = len(content)
-            info.mode = 0o644
-            tar.addfile(info, io.BytesIO(content))
+Made = tuple[str, dict[str, bytes]]
+"""The hash of an Assembly, and its files by their paths."""
+
+
+def assembly_of(files: dict[str, bytes]) -> Made:
+    """Return the hash of an Assembly with these files, and the files."""
     parts = [Entry(path, "file", content) for path, content in files.items()]
-    return tree_hash(parts, salt="assembly"), target.getvalue()
+    return tree_hash(parts, salt="assembly"), files
 
 
-def assembly(mark: str = "", **manifest: Any) -> tuple[str, bytes]:
-    """Return the hash and the archive of an Assembly that the fake worker loads."""
+def listing_of(files: dict[str, bytes]) -> dict[str, Any]:
+    """Return the list of some plain files, as it is sent."""
+    return {
+        "files": [
+            {
+                "path": path,
+                "kind": "file",
+                "sha256": hashlib.sha256(content).hexdigest(),
+                "size": len(content),
+            }
+            for path, content in files.items()
+        ]
+    }
+
+
+def assembly(mark: str = "", **manifest: Any) -> Made:
+    """Return the hash and the files of an Assembly that the fake worker loads."""
     stated = {
         "kitVersion": names.KIT_VERSION,
         "instance": "unit",
@@ -235,7 +246,7 @@ def assembly(mark: str = "", **manifest: Any) -> tuple[str, bytes]:
         "python": "3.11",
         **manifest,
     }
-    return archive_of(
+    return assembly_of(
         {
             "assembly.json": json.dumps(stated).encode(),
             "instance/workflows/gate.py": f"# {mark}\n".encode(),
@@ -261,13 +272,32 @@ class Bench:
     def bearer(self, token: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {token}"}
 
-    async def publish(
-        self, made: tuple[str, bytes] | None = None, **headers: str
-    ) -> httpx2.Response:
-        hash_, archive = made or assembly()
+    async def publish(self, made: Made | None = None, **headers: str) -> httpx2.Response:
+        """Publish an Assembly as a sender does; the answer is the first refusal, or the last."""
+        hash_, files = made or assembly()
+        asked = await self.ask_missing((hash_, files), **headers)
+        if not asked.is_success:
+            return asked
+        blobs = {hashlib.sha256(content).hexdigest(): content for content in files.values()}
+        for digest in asked.json()["missing"]:
+            sent = await self.client.put(
+                f"/blobs/{digest}", content=blobs[digest], headers=self.bearer(PUBLISH_TOKEN)
+            )
+            if not sent.is_success:
+                return sent
+        return await self.commit((hash_, files), **headers)
+
+    async def ask_missing(self, made: Made, **headers: str) -> httpx2.Response:
+        return await self.client.post(
+            f"/assemblies/{made[0]}/missing",
+            json=listing_of(made[1]),
+            headers={**self.bearer(PUBLISH_TOKEN), names.HEADER_LEASE: LEASE, **headers},
+        )
+
+    async def commit(self, made: Made, **headers: str) -> httpx2.Response:
         return await self.client.put(
-            f"/assemblies/{hash_}",
-            content=archive,
+            f"/assemblies/{made[0]}",
+            json=listing_of(made[1]),
             headers={**self.bearer(PUBLISH_TOKEN), names.HEADER_LEASE: LEASE, **headers},
         )
 
@@ -314,7 +344,6 @@ async def open_bench(
     folder: Path,
     *,
     limits: Limits | None = None,
-    largest_archive: int = 2**20,
     ping_every: float = 1.0,
     answer: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes] | None] | None = None,
 ) -> AsyncIterator[Bench]:
@@ -323,6 +352,8 @@ async def open_bench(
     (folder / "state").mkdir(exist_ok=True)
     folders = Folders(folder / "state")
     folders.prepare()
+    blobs = Blobs(folder / "state")
+    blobs.prepare()
     clock, registry, feeds = FakeClock(), Registry(names.KIT_VERSION), Feeds()
     metrics = Metrics()
     store = Store(folder / "state" / names.STATE_DATABASE)
@@ -350,8 +381,8 @@ async def open_bench(
                 processes=processes,
                 registry=registry,
                 folders=folders,
+                blobs=blobs,
                 clock=clock,
-                largest_archive=largest_archive,
                 limits=limits,
             )
             services = Services(

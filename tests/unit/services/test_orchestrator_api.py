@@ -32,6 +32,10 @@ BANDS = {
     "POST /runs/{run}/events": "instance",
     "POST /runs/{run}/gates/{gate}/events": "instance",
     "GET /assemblies": "instance",
+    "GET /assemblies/{hash}/files": "publisher",
+    "POST /assemblies/{hash}/missing": "publisher",
+    "POST /blobs": "publisher",
+    "PUT /blobs/{sha256}": "publisher",
     "PUT /assemblies/{hash}": "publisher",
     "GET /agents/{iid}/surface": "authenticated",
     "POST /agents/{iid}/events": "authenticated",
@@ -76,7 +80,8 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
             name="gate",
             run=run,
             gate="review",
-            hash=HASH,
+            hash=bench.registry.hash,
+            sha256=HASH,
             iid="r%2Fa",
             delivery="1",
             file="main.js",
@@ -103,8 +108,10 @@ async def test_each_band_opens_to_its_principal_only(bench: Any, who: str) -> No
         elif principal != band:
             assert (answer.status_code, list(answer.json())) == (403, ["error"]), route
         else:
-            # The Gate and the control route refuse an empty event, the publish one without a Lease.
-            opened = 200 if method == "GET" else 201 if "{name}" in route else 400
+            # The Gate and the control route refuse an empty event, and a publish one without a
+            # Lease; no bytes are a bundle, and no blob of that name.
+            opened = 201 if "{name}" in route and method != "GET" else 400
+            opened = 200 if method == "GET" or route == "POST /blobs" else opened
             assert answer.status_code == opened, route
 
 

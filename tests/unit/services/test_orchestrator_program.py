@@ -179,13 +179,13 @@ def test_a_sweep_that_fails_says_why_and_is_tried_again(
 
         monkeypatch.setattr(store, "write", fail)
         with pytest.raises(asyncio.CancelledError):
-            await upkeep.sweep_hourly(store, WallClock())
+            await upkeep.sweep_hourly(store, lambda: 0, WallClock())
         store.close()
         return tries
 
     assert asyncio.run(sweep()) == 3
     assert [(each.message, vars(each)["reason"]) for each in caplog.records] == [
-        ("settled runs were not removed", "StoreError: the disk is full")
+        ("what is old was not removed", "StoreError: the disk is full")
     ] * 2
 
 

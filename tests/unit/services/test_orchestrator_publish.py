@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import io
-import tarfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +12,7 @@ import pytest
 from jr2 import names
 from jr2.wire import LeaseStamp
 from jr2_runtime.orchestrator.assemblies import publish
-from jr2_runtime.orchestrator.assemblies.archive import Limits
+from jr2_runtime.orchestrator.assemblies.listing import Limits
 from jr2_runtime.orchestrator.host import process
 from jr2_runtime.orchestrator.store import StoreError
 from jr2_runtime.orchestrator.store import assemblies as rows
@@ -69,28 +66,28 @@ async def test_201_makes_it_current_and_200_says_that_it_is(bench: Any, rig: Any
 
 
 async def test_the_content_must_be_that_of_the_hash(bench: Any, rig: Any) -> None:
-    hash_, archive = rig.assembly("x")
-    wrong = ("0" * 64, archive)
+    hash_, files = rig.assembly("x")
+    wrong = ("0" * 64, files)
     await refused(bench, await bench.publish(wrong), 400, f"the content has the hash {hash_[:12]}")
-    await refused(bench, await bench.publish((hash_, b"no gzip")), 400, "not a gzip tar")
-    cut = (hash_, archive[: len(archive) // 2])
-    await refused(bench, await bench.publish(cut), 400, "")
-    answer = await bench.publish(("abc", archive))
+    answer = await bench.publish(("abc", files))
     await refused(bench, answer, 400, "64 hex digits")
+    lease = {**bench.bearer(rig.PUBLISH_TOKEN), names.HEADER_LEASE: rig.LEASE}
+    for body in (b"", b"[]", b"{", b'{"files": 1}', b'{"files": [], "more": 1}'):
+        for ask in ("POST", "PUT"):
+            path = f"/assemblies/{hash_}{'/missing' if ask == 'POST' else ''}"
+            answer = await bench.client.request(ask, path, content=body, headers=lease)
+            await refused(bench, answer, 400, "no list of files")
 
 
-async def test_an_archive_that_leaves_its_folder_is_refused(bench: Any) -> None:
-    target = io.BytesIO()
-    with tarfile.open(fileobj=target, mode="w:gz") as tar:
-        tar.addfile(tarfile.TarInfo("instance/../../../evil"))
-    answer = await bench.publish(("1" * 64, target.getvalue()))
+async def test_a_file_that_leaves_its_folder_is_refused(bench: Any, rig: Any) -> None:
+    answer = await bench.publish(rig.assembly_of({"instance/../../../evil": b""}))
     await refused(bench, answer, 400, "not allowed")
     assert not (bench.folder / "evil").exists()
 
 
 async def test_a_manifest_that_is_none_is_refused(bench: Any, rig: Any) -> None:
     for content in (b"{", b"[]", b"{}", b'{"kitVersion": "1"}', b"x" * 300_000):
-        made = rig.archive_of({"assembly.json": content})
+        made = rig.assembly_of({"assembly.json": content})
         await refused(bench, await bench.publish(made), 400, "assembly.json")
 
 
@@ -147,10 +144,11 @@ async def test_a_publish_without_the_lease_is_refused_before_it_is_read(
         read = True
         yield b""
 
-    answer = await bench.client.put(
-        f"/assemblies/{hash_}", content=content(), headers=bench.bearer(rig.PUBLISH_TOKEN)
-    )
-    await refused(bench, answer, 400, "a publish carries the converge Lease (X-JR2-Lease)")
+    for ask, path in (("PUT", f"/assemblies/{hash_}"), ("POST", f"/assemblies/{hash_}/missing")):
+        answer = await bench.client.request(
+            ask, path, content=content(), headers=bench.bearer(rig.PUBLISH_TOKEN)
+        )
+        await refused(bench, answer, 400, "a publish carries the converge Lease (X-JR2-Lease)")
     assert not read
 
 
@@ -207,41 +205,23 @@ async def test_a_folder_that_stays_is_tried_again_and_changes_no_answer(
     await bench.start("gate")
 
 
-async def test_a_sender_that_goes_away_leaves_nothing(bench: Any, rig: Any) -> None:
-    hash_, archive = rig.assembly("x")
-
-    async def content() -> AsyncIterator[bytes]:
-        yield archive[:20]
-        raise OSError("the sender is gone")
-
-    with pytest.raises(OSError, match="gone"):
-        await bench.services.publisher.publish(hash_, content(), None, LeaseStamp.parse(rig.LEASE))
-    assert left(bench) == {bench.registry.hash}
-
-
-async def test_limits_are_checked_before_anything_is_unpacked(short_folder: Path, rig: Any) -> None:
-    limits = Limits(files=2, unpacked=2000, spare=0)
-    async with rig.open_bench(short_folder, limits=limits, largest_archive=4000) as bench:
+async def test_what_is_too_much_is_refused_before_a_blob_is_sent(
+    short_folder: Path, rig: Any
+) -> None:
+    async with rig.open_bench(
+        short_folder, limits=Limits(files=2, unpacked=2000, spare=0)
+    ) as bench:
         assert (await bench.publish()).status_code == 201
-        noise = gzip.compress(bytes(range(256)) * 40, 0)
-
-        async def chunks() -> AsyncIterator[bytes]:
-            yield noise
-
-        for content in (noise, chunks()):
-            answer = await bench.client.put(
-                f"/assemblies/{'2' * 64}",
-                content=content,
-                headers={**bench.bearer(rig.PUBLISH_TOKEN), names.HEADER_LEASE: rig.LEASE},
-            )
-            await refused(bench, answer, 413, "the archive is larger than 4000 bytes")
-        many = rig.archive_of({f"instance/{n}.py": b"" for n in range(3)})
-        await refused(bench, await bench.publish(many), 413, "more than 2 files")
-        large = rig.archive_of({"assembly.json": b" " * 2001})
-        await refused(bench, await bench.publish(large), 413, "larger than 2000 bytes")
+        many = rig.assembly_of({f"instance/{n}.py": b"" for n in range(3)})
+        await refused(bench, await bench.ask_missing(many), 413, "more than 2 files: it has 3")
+        large = rig.assembly_of({"assembly.json": b" " * 2001})
+        await refused(bench, await bench.ask_missing(large), 413, "larger than 2000 bytes")
+        await refused(bench, await bench.commit(large), 413, "larger than 2000 bytes")
     async with rig.open_bench(short_folder, limits=Limits(spare=2**60)) as bench:
-        answer = await bench.publish(rig.assembly("x"))
-        await refused(bench, answer, 507, "no room")
+        answer = await bench.ask_missing(rig.assembly("x"))
+        await refused(bench, answer, 507, "no room for the Assembly: ")
+        # What is there already needs none.
+        assert (await bench.publish()).status_code == 200
 
 
 async def test_a_worker_that_is_away_is_503(
@@ -266,8 +246,10 @@ async def test_a_start_cleans_up_after_a_kill_in_the_middle_of_a_publish(
     for name in ("f" * 64, ".gone-1"):
         (state / "assemblies" / name).mkdir()
     (state / "incoming" / "half").mkdir()
+    (state / "listings" / f"{'f' * 64}.json").write_text("{}")
     async with rig.open_bench(short_folder) as bench:
         assert left(bench) == {current}
+        assert [each.stem for each in (state / "listings").iterdir()] == [current]
         assert bench.registry.hash == current
         assert (await bench.status(run))["status"] == "active"
 

@@ -146,18 +146,17 @@ def _plan(
             leases.hold_shared()
         plan = plan_under(leases, plan, lambda: session.look_again(seen))
         run.settle = functools.partial(session.settle, plan, session.write_down(plan))
-        # On the disk, since an archive is too large for memory.
-        archives = held.enter_context(folder.run_folder(Path(tempfile.gettempdir())))
-        archive = archives / "assembly.tar.gz"
+        parcels = held.enter_context(folder.run_folder(Path(tempfile.gettempdir())))
+        parcel = parcels / "assembly"
         if any(item.resource == PUBLISH for item in plan.differences):
-            assembly.write_archive(seen.staged.parts, archive)
+            assembly.write_parcel(seen.staged.parts, parcel)
         own_folder = held.enter_context(folder.run_folder())
         nonce = folder.random_of(own_folder)
         objects = own_folder / "objects.json"
         private.write_file(
             objects, json.dumps(steps.healed_objects(plan.program, plan.drifted)).encode()
         )
-        told = session.run_settings(plan, leases, own.stamp.header(), seen.staged, archive)
+        told = session.run_settings(plan, leases, own.stamp.header(), seen.staged, parcel)
         told[SETTING_OBJECTS] = str(objects)
         _write_run(own_folder, context, told, session.kubectl)
     session.say(plan)

@@ -22,15 +22,17 @@ from .. import assembly, closed_list, kubectl
 from ..api import Api
 from ..graph import already_current_line
 from .surroundings import (
-    SETTING_ARCHIVE,
     SETTING_HELD_DIGEST,
     SETTING_IMAGES_DIGEST,
+    SETTING_PARCEL,
     SETTING_WORKFLOWS,
     Surroundings,
 )
 
 MAPS_SECONDS: Final = 180
 _LOOK_SECONDS: Final = 0.25
+FORWARDS: Final = 3
+"""How many forwards one publish may use, when they break."""
 
 
 def publish_assembly(
@@ -50,29 +52,63 @@ def publish_assembly(
     instance_token = read_value(around.api, around.namespace, names.KEY_INSTANCE_TOKEN)
     publish_token = read_value(around.api, around.namespace, names.KEY_PUBLISH_TOKEN)
     signing_key = read_value(around.api, around.namespace, names.KEY_SIGNING_KEY)
-    with kubectl.forward(
-        around.kubectl, around.kubeconfig, around.namespace, signing_key=signing_key
-    ) as url:
-        held = _with_fresh_maps(
-            lambda: assembly.assemblies(url, instance_token), around, sleep, clock
-        )
+    said = False
+
+    def once() -> assembly.OrchestratorAnswer | None:
+        """Publish through a forward of its own; `None` when it is current already."""
+        nonlocal said
+        with kubectl.forward(
+            around.kubectl, around.kubeconfig, around.namespace, signing_key=signing_key
+        ) as url:
+            held = _with_fresh_maps(
+                lambda: assembly.assemblies(url, instance_token), around, sleep, clock
+            )
+            if held.current == wanted:
+                return None
+            if not said:
+                around.say(publishing_line(wanted, held.current))
+                said = True
+            around.check_lease()
+            return assembly.publish(
+                url,
+                publish_token,
+                assembly.read_parcel(Path(around.settings[SETTING_PARCEL])),
+                assembly=wanted,
+                current=held.current,
+                lease=around.lease,
+                progress=lambda sent, total: around.progress(sent_line(sent, total)),
+            )
+
+    answer = _again_when_cut(once, around)
+    around.progress(None)
+    if answer is None:
         workflows = [name for name in around.settings[SETTING_WORKFLOWS].split(",") if name]
-        if held.current == wanted:
-            around.say(already_current_line(wanted, workflows))
-            return
-        around.say(publishing_line(wanted, held.current))
-        around.check_lease()
-        answer = assembly.publish(
-            url,
-            publish_token,
-            Path(around.settings[SETTING_ARCHIVE]),
-            assembly=wanted,
-            lease=around.lease,
-        )
+        line = current_line if said else already_current_line
+        around.say(line(wanted, workflows))
+        return
     if answer.refused is not None:
         raise refused(wanted, answer.status, answer.refused)
     assert answer.published is not None
     around.say(current_line(wanted, answer.published.workflows))
+
+
+def _again_when_cut(
+    once: Callable[[], assembly.OrchestratorAnswer | None], around: Surroundings
+) -> assembly.OrchestratorAnswer | None:
+    """Publish again through a new forward when one broke: what arrived is not sent again."""
+    for left in reversed(range(FORWARDS)):
+        try:
+            return once()
+        except assembly.BrokeOff:
+            if not left:
+                raise
+            around.progress("assembly: the forward broke; the publish goes on through a new one")
+    raise AssertionError("the last try returns or raises")
+
+
+def sent_line(sent: int, total: int) -> str:
+    """Return the progress of a publish."""
+    return f"assembly: {sent / 2**20:.1f} of {total / 2**20:.1f} MiB sent"
 
 
 def publishing_line(wanted: str, current: str | None) -> str:

@@ -1,7 +1,7 @@
 """What a step needs beside its inputs: the cluster, the programs, the Lease and a voice.
 
 Inputs stand in a plan and in a preview, so they are few and readable. What a step merely uses
-comes from its run: where kubectl is, which archive was written, who holds the Lease.
+comes from its run: where kubectl is, what a publish sends, who holds the Lease.
 
 Source: design §5.2 (providers check the Lease and their parent before each external write).
 """
@@ -17,7 +17,8 @@ from ..api import Api
 SETTING_LEASE = "lease-stamp"
 SETTING_BEGAN = "began"
 """When the run began, by the clock of the API server; pods that are older are of another run."""
-SETTING_ARCHIVE = "archive"
+SETTING_PARCEL = "parcel"
+"""The folder of what a publish sends."""
 SETTING_WORKFLOWS = "workflows"
 SETTING_IMAGES_DIGEST = "images-digest"
 SETTING_HELD_DIGEST = "held-digest"

@@ -277,7 +277,10 @@ ASSEMBLY_INSTANCE: Final = "instance"
 """Below the Assembly's root: the Instance's own files."""
 ASSEMBLY_PACKAGES: Final = "packages"
 """Below the Assembly's root: its locked dependencies, without the Kit's."""
-MAX_ASSEMBLY_ARCHIVE: Final = 256 * 2**20
+MAX_ASSEMBLY_LISTING: Final = 8 * 2**20
+"""Bytes of the list of an Assembly's files."""
+MAX_BUNDLE: Final = 8 * 2**20
+"""Bytes of the blobs that one request carries together, unpacked."""
 MAX_ASSEMBLY_BYTES: Final = 2**30
 MAX_ASSEMBLY_FILES: Final = 20_000
 SHORT_HASH: Final = 12

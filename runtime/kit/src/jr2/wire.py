@@ -186,8 +186,44 @@ class Published(Wire):
     workflows: list[str]
 
 
+class AssemblyFile(Wire):
+    """One file or symlink of an Assembly."""
+
+    path: str
+    kind: Literal["file", "exec", "link"]
+    """`exec` is a file with an execute bit."""
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    """Of a file's bytes, which are the blob of that name."""
+    size: int = Field(default=0, ge=0, le=2**40)
+    target: str | None = None
+    """Of a symlink."""
+
+
+class AssemblyFiles(Wire):
+    """`GET /assemblies/{hash}/files`."""
+
+    files: list[AssemblyFile]
+
+
+class AssemblyListing(Wire):
+    """The files of an Assembly: all of them, or what differs from one that is held."""
+
+    base: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    """The hash of the held Assembly that it starts from."""
+    removed: list[str] = Field(default_factory=list)
+    """The paths of the base that this one does not have."""
+    files: list[AssemblyFile] = Field(default_factory=list)
+    """What the base does not have, or has otherwise."""
+
+
+class MissingBlobs(Wire):
+    """`POST /assemblies/{hash}/missing`: the digests that are not held."""
+
+    missing: list[str]
+
+
 class PublishRefused(Wire):
-    """`PUT /assemblies/{hash}` with 400, 409, 413 or 422."""
+    """An answer of the publish band that is an error."""
 
     error: str
     problems: list[str] = Field(default_factory=list)

@@ -17,13 +17,15 @@ import pytest
 
 from jr2 import names, signed
 from jr2.errors import Refusal, StepFailed
+from jr2.tree_hash import Entry
 from jr2_infra.api import Api
+from jr2_infra.assembly import write_parcel
 from jr2_infra.steps import nothing_more, publish
 from jr2_infra.steps.surroundings import (
-    SETTING_ARCHIVE,
     SETTING_HELD_DIGEST,
     SETTING_IMAGES_DIGEST,
     SETTING_OBJECTS,
+    SETTING_PARCEL,
     SETTING_WORKFLOWS,
     Surroundings,
 )
@@ -183,7 +185,7 @@ def test_an_object_that_cannot_be_changed_is_deleted_by_uid(fake: FakeApi) -> No
 
 
 class Orchestrator:
-    """An Orchestrator that answers two routes."""
+    """An Orchestrator that answers the routes of a publish; it holds no blob."""
 
     def __init__(self) -> None:
         self.current: str | None = OLDER
@@ -191,6 +193,11 @@ class Orchestrator:
         self.maps = {"images": "i", "held": "h"}
         self.answer: tuple[int, dict[str, Any]] = (201, {"hash": ASSEMBLY, "workflows": ["ping"]})
         self.puts: list[dict[str, str]] = []
+        self.asked: list[str] = []
+        self.cuts = 0
+        """How many commits are cut, once they were read."""
+        self.after_cut: str | None = None
+        """What is current after one of them, when it was done all the same."""
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -204,11 +211,27 @@ class Orchestrator:
                     nonce = self.headers[names.HEADER_NONCE]
                     key = signed.read_key(outer.signing_key)
                     self._send(200, {"proof": signed.proof(key, nonce)})
+                elif self.path.endswith("/files"):
+                    self._send(404, {"error": "no list is held"})
                 else:
                     self._send(200 if self._token() == "read-me" else 401, held)
 
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.asked.append(self.path)
+                if self.path == "/blobs":
+                    self._send(200, {"ok": True})
+                else:
+                    files = json.loads(body)["files"]
+                    self._send(200, {"missing": [each["sha256"] for each in files]})
+
             def do_PUT(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
+                if outer.cuts:
+                    outer.cuts -= 1
+                    outer.current = outer.after_cut or outer.current
+                    self.close_connection = True
+                    return
                 outer.puts.append(dict(self.headers) | {"path": self.path})
                 self._send(*(outer.answer if self._token() == "publish-me" else (401, {})))
 
@@ -256,11 +279,11 @@ def kubectl(tmp_path: Path, orchestrator: Orchestrator) -> Path:
 
 @pytest.fixture
 def around(fake: FakeApi, kubectl: Path, tmp_path: Path) -> tuple[Surroundings, list[str]]:
-    archive = tmp_path / "assembly.tar.gz"
-    archive.write_bytes(b"archive")
+    parcel = tmp_path / "assembly"
+    write_parcel([Entry("assembly.json", "file", b"{}")], parcel)
     said: list[str] = []
     settings = {
-        SETTING_ARCHIVE: str(archive),
+        SETTING_PARCEL: str(parcel),
         SETTING_WORKFLOWS: "ping",
         SETTING_IMAGES_DIGEST: "i",
         SETTING_HELD_DIGEST: "h",
@@ -285,6 +308,34 @@ def test_a_publish_says_what_it_replaces_and_carries_the_lease(
     arguments = (kubectl.parent / "arguments").read_text()
     assert "--namespace=demo port-forward" in arguments
     assert "publish-me" not in arguments
+
+
+def test_a_publish_whose_forward_breaks_goes_on_through_another(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.cuts = 2
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert around[1] == [
+        "assembly: publishing abababababab (over cdcdcdcdcdcd)",
+        "assembly: abababababab is current — workflows: ping",
+    ]
+    assert isinstance(around[0].check_lease, Lease)
+    assert around[0].check_lease.asked == 3
+    orchestrator.cuts = 3
+    with pytest.raises(StepFailed, match="broke off"):
+        publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+
+
+def test_a_publish_whose_answer_alone_was_lost_is_done(
+    around: tuple[Surroundings, list[str]], orchestrator: Orchestrator
+) -> None:
+    orchestrator.cuts, orchestrator.after_cut = 1, ASSEMBLY
+    publish.publish_assembly({"assembly": ASSEMBLY}, around[0])
+    assert orchestrator.puts == []
+    assert around[1] == [
+        "assembly: publishing abababababab (over cdcdcdcdcdcd)",
+        "assembly: abababababab is current — workflows: ping",
+    ]
 
 
 def test_nothing_is_published_to_what_is_not_the_instance(

@@ -26,6 +26,7 @@ from ..serving import Server, listen, logs
 from . import interpreter, upkeep
 from .api import Services, build_app
 from .api.auth import BadValues, read_values
+from .assemblies.blobs import Blobs
 from .assemblies.folders import Folders
 from .assemblies.publish import Publisher
 from .backup import Backups, RestoreFailed, finish, prepare
@@ -77,6 +78,8 @@ async def serve(settings: Settings, clock: Clock) -> None:
     values = read_values(settings.values)
     folders = Folders(settings.state)
     folders.prepare()
+    blobs = Blobs(settings.state)
+    blobs.prepare()
     registry = Registry(names.KIT_VERSION)
     feeds = Feeds()
     watches = Watches()
@@ -108,12 +111,13 @@ async def serve(settings: Settings, clock: Clock) -> None:
                 processes=processes,
                 registry=registry,
                 folders=folders,
+                blobs=blobs,
                 clock=clock,
             )
             if registry.hash is not None:
                 processes.for_steps(registry.hash)
             group.create_task(publisher.watch_releases())
-            group.create_task(upkeep.sweep_hourly(store, clock))
+            group.create_task(upkeep.sweep_hourly(store, publisher.sweep, clock))
             group.create_task(upkeep.back_up(backups, clock))
             cluster = Cluster.find(os.environ, settings.account)
             if cluster is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from .backup import Backups
@@ -44,15 +45,23 @@ async def back_up(backups: Backups, clock: Clock) -> None:
         await clock.wait(never, min(wait, HOUR_MS))
 
 
-async def sweep_hourly(store: Store, clock: Clock) -> None:
-    """Sweep now and each hour, until cancelled."""
+async def sweep_hourly(store: Store, sweep_blobs: Callable[[], int], clock: Clock) -> None:
+    """Sweep now and each hour, until cancelled.
+
+    Args:
+        store: the store.
+        sweep_blobs: removes the blobs that no Assembly has, and returns their bytes.
+        clock: says the time.
+    """
     while True:
         try:
             await sweep(store, clock)
+            if freed := await asyncio.to_thread(sweep_blobs):
+                log.info("blobs that no Assembly has were removed", extra={"bytes": freed})
         except Exception as failed:
             # The root of this loop: the next hour is another try.
             log.warning(
-                "settled runs were not removed",
+                "what is old was not removed",
                 extra={"reason": f"{type(failed).__name__}: {failed}"},
             )
         await asyncio.sleep(HOUR_MS / 1000)

@@ -17,7 +17,7 @@ from jr2 import names
 
 from .auth import require
 from .authenticated_band import authenticated_band
-from .described import BANDS, ERRORS, INTRODUCTION
+from .described import BANDS, INTRODUCTION, SHAPES
 from .direct import Direct
 from .errors import install
 from .guard import Guard, known_hosts
@@ -68,8 +68,9 @@ def documented_app(services: Services) -> FastAPI:
         schemes = {band: {"type": "http", "scheme": "bearer"} for band in BANDS if band != "open"}
         components = document.setdefault("components", {})
         components["securitySchemes"] = schemes
-        for model in ERRORS.values():
-            components["schemas"][model.__name__] = model.model_json_schema()
+        for model in SHAPES:
+            stated = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            components["schemas"] |= {**stated.pop("$defs", {}), model.__name__: stated}
         for methods in document["paths"].values():
             for route in methods.values():
                 # Our routes answer 422 for their own reasons, and say so themselves.

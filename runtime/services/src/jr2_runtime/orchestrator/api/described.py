@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from jr2 import names
-from jr2.wire import ErrorBody, PublishRefused, Wire
+from jr2.wire import AssemblyListing, ErrorBody, PublishRefused, Wire
 
 Band = Literal["open", "instance", "publish", "authenticated"]
 
@@ -23,12 +23,16 @@ ERRORS: Final[dict[Band, type[Wire]]] = {
     "authenticated": ErrorBody,
 }
 """The error body of each band."""
+SHAPES: Final[tuple[type[Wire], ...]] = (*ERRORS.values(), AssemblyListing)
+"""What the document has to define, since no parameter or answer of a route names it."""
+SENT: Final = {"$ref": f"#/components/schemas/{AssemblyListing.__name__}"}
+"""The list of files that a publish sends."""
 _ALWAYS: Final = {421: "the `Host` is none of the Orchestrator's names"}
 _GUARDED: Final = {
     401: "no token, or one that nobody has",
     403: "the token of another band",
 }
-_PAGE: Final = "a page of another site sent it"
+PAGE: Final = "a page of another site sent it"
 _WRITE: Final = {
     400: "the `Idempotency-Key` is none",
     422: "the `Idempotency-Key` was used for another request",
@@ -92,7 +96,7 @@ def described(
     if band != "open":
         stated |= _GUARDED
     if writes:
-        stated[403] = f"{stated[403]}; or {_PAGE}" if 403 in stated else _PAGE
+        stated[403] = f"{stated[403]}; or {PAGE}" if 403 in stated else PAGE
     for number, text in (_WRITE if writes else {}).items():
         stated[number] = text
     for number, text in (errors or {}).items():
@@ -129,9 +133,9 @@ INTRODUCTION: Final = f"""\
 The Orchestrator serves HTTP on port {names.ORCHESTRATOR_PORT} of the Service `{names.ORCHESTRATOR}`. `jr2` reaches it through `kubectl port-forward`.
 Bodies are JSON. Every error body is `{{"error": "<text>"}}`. This document is served at `/openapi.json`.
 
-A band says whom a route opens to. A token goes into the header `Authorization: Bearer <token>`. One that is missing or unknown gets 401, a known one in the wrong band 403; both are answered before the body is read. A body of more than 256 KiB gets 413.
+A band says whom a route opens to. A token goes into the header `Authorization: Bearer <token>`. One that is missing or unknown gets 401, a known one in the wrong band 403; both are answered before the body is read. A body of more than 256 KiB gets 413; the routes of a publish take more.
 
-The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. No more than 4 096 connections are held at a time.
+The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. A blob has 30 seconds for each piece, and brings 4 KiB in a second. No more than 4 096 connections are held at a time.
 
 A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. So no page of another site can use a port that you forwarded.
 
@@ -146,7 +150,7 @@ BANDS: Final[dict[Band, str]] = {
         f"`{names.INSTANCE_SECRET}`."
     ),
     "publish": (
-        f"One route. The token is `{names.KEY_PUBLISH_TOKEN}` of the Secret "
+        f"What a publish asks and sends. The token is `{names.KEY_PUBLISH_TOKEN}` of the Secret "
         f"`{names.INSTANCE_SECRET}`, which opens nothing else; the Instance token does not open it."
     ),
     "authenticated": (

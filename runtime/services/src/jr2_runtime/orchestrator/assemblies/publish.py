@@ -1,33 +1,33 @@
-"""Publish an Assembly: receive, check, load, and make it current by one commit.
+"""Publish an Assembly: say what is missing, link, check, load, and make it current by one commit.
 
 The Assembly that was current stays current until that commit, and a refused publish leaves no file
-behind. A publish carries the stamp of the converge Lease, and whoever held the Lease before another
-one published is refused. Publishes are taken one at a time; receiving is not, so a slow sender
-blocks nobody. A folder that cannot be removed changes no answer: it is tried again.
+behind but blobs, which a repeat needs not send again. A publish carries the stamp of the converge
+Lease, and whoever held the Lease before another one published is refused. Publishes are taken one
+at a time; receiving is not, so a slow sender blocks nobody. A folder that cannot be removed changes
+no answer: it is tried again.
 
 Codes: 201 current now, 200 already current, 400 the content is not that of the hash, 409 another
-Kit version or an older Lease, 413 too large, 422 it does not load (with the problems), 503 the
-worker is away, 507 no room.
+Kit version or an older Lease, 412 blobs or the base are not held, 413 too large, 422 it does not
+load (with the problems), 503 the worker is away, 507 no room.
 
-Source: design §5.5, spec/runtime.md §1.13.
+Source: design §5.5, spec/runtime.md §1.13, ADR-0118.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
 from jr2 import host_wire, names
 from jr2.tree_hash import hash_folder
-from jr2.wire import AssemblyManifest, LeaseStamp, Published
+from jr2.wire import AssemblyFile, AssemblyListing, AssemblyManifest, LeaseStamp, Published
 
 from ..clock import Clock
 from ..engine import Engine, Registry
@@ -36,8 +36,12 @@ from ..host import Processes
 from ..host.process import Problem
 from ..store import Answer, Assembly, Once, Run, Stale, Store, answers
 from ..store import assemblies as rows
-from .archive import SPARE_BYTES, ArchiveRefused, Limits, survey, unpack
+from . import listing as listings
+from .blobs import Blobs, NotHeld
 from .folders import Folders
+from .listing import Limits
+from .receiving import MOST, Encoding, Receiver, in_time
+from .refused import PublishError, not_taken
 
 WORKER_DEADLINE: Final = 90.0
 """Seconds in which the worker must have loaded it, or said why not."""
@@ -49,20 +53,11 @@ LONGEST_PAUSE: Final = 60.0
 log = logging.getLogger("jr2.publish")
 
 
-class PublishError(Exception):
-    """The Assembly was refused; the one that was current still is.
+class _Made(NamedTuple):
+    """A tree that was built, and the files that it is made of."""
 
-    Args:
-        code: the HTTP status.
-        message: one clause, without a full stop.
-        problems: one text for each problem of the Assembly itself.
-    """
-
-    def __init__(self, code: int, message: str, problems: list[str] | None = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.problems = problems or []
+    tree: Path
+    files: list[AssemblyFile]
 
 
 class Publisher:
@@ -76,8 +71,8 @@ class Publisher:
         processes: Processes,
         registry: Registry,
         folders: Folders,
+        blobs: Blobs,
         clock: Clock,
-        largest_archive: int = names.MAX_ASSEMBLY_ARCHIVE,
         limits: Limits | None = None,
     ) -> None:
         self._store = store
@@ -85,27 +80,148 @@ class Publisher:
         self._processes = processes
         self._registry = registry
         self._folders = folders
+        self._blobs = blobs
         self._clock = clock
-        self._largest = largest_archive
         self._limits = limits or Limits()
         self._one = asyncio.Lock()
+        self._receiving = 0
         self._leaving: set[str] = set()
         """Hashes that no row names any more and whose folder is still there."""
+
+    async def files(self, hash_: str) -> bytes:
+        """Return the files of a held Assembly, as JSON.
+
+        Raises:
+            PublishError: 404, it is not held, or nobody wrote its files down.
+        """
+        text = None
+        if await self._is_held(hash_):
+            text = await asyncio.to_thread(self._folders.listing_text, hash_)
+        if text is None:
+            raise PublishError(404, f"no list of Assembly {hash_[: names.SHORT_HASH]} is held")
+        return text
+
+    async def missing(self, hash_: str, listing: AssemblyListing, stamp: LeaseStamp) -> list[str]:
+        """Return which blobs of an Assembly are not held; refuse here what could not be published.
+
+        Args:
+            hash_: 64 hex digits.
+            listing: its files.
+            stamp: the Lease of the sender.
+
+        Raises:
+            PublishError: with the code.
+        """
+        await self.check_lease(stamp)
+        if await self._is_held(hash_):
+            return []
+        return await asyncio.to_thread(self._missing, listing)
+
+    def _missing(self, listing: AssemblyListing) -> list[str]:
+        files = self._resolved(listing)
+        needed = listings.blobs(files)
+        now = self._clock.now()
+        missing = self._blobs.missing(needed, now)
+        size = sum(needed[digest] for digest in missing)
+        if self._is_short(size, len(files)) is not None:
+            # What was left by others goes first; whoever still sends it is told what is missing.
+            self._blobs.sweep(now, unused_for_ms=0, spared=needed)
+            short = self._is_short(size, len(files))
+            if short is not None:
+                raise short
+        return missing
+
+    def _is_short(self, size: int, files: int) -> PublishError | None:
+        """Return the refusal of what the volume has no room for."""
+        free = self._folders.free() - self._limits.spare
+        if size > free:
+            return PublishError(
+                507,
+                f"the state volume has no room for the Assembly: {size} bytes of it are missing, "
+                f"and {max(free, 0)} are free",
+            )
+        possible = self._folders.free_files()
+        if possible is not None and 2 * files + listings.SPARE_FILES > possible:
+            return PublishError(507, "the state volume has no room for so many files")
+        return None
+
+    def _resolved(self, listing: AssemblyListing) -> list[AssemblyFile]:
+        base = [] if listing.base is None else self._folders.listing(listing.base)
+        if base is None:
+            raise PublishError(412, "the Assembly that the list starts from is not held")
+        files = listings.resolve(listing, base)
+        listings.check(files, self._limits)
+        return files
+
+    async def receive(
+        self,
+        digest: str | None,
+        content: AsyncIterator[bytes],
+        length: int | None,
+        encoding: Encoding = "",
+    ) -> int:
+        """Take one blob, or a bundle of several; return how many there were.
+
+        Args:
+            digest: of the one blob; `None` for a bundle.
+            content: the body.
+            length: the body's length where the sender said it.
+            encoding: how the body is packed.
+
+        Raises:
+            PublishError: with the code. What came whole before a bundle was cut is kept.
+        """
+        largest = min(
+            names.MAX_BUNDLE if digest is None else names.MAX_ASSEMBLY_BYTES, self._limits.unpacked
+        )
+        room = self._folders.free() - self._limits.spare
+        if not encoding and length is not None and length > largest:
+            raise PublishError(413, f"the body is larger than {largest} bytes")
+        if (length or 0) > room:
+            raise PublishError(507, "the state volume has no room for it")
+        if self._receiving >= MOST:
+            raise PublishError(503, "too many blobs are received at once; send it again later")
+        self._receiving += 1
+        try:
+            place = await asyncio.to_thread(self._folders.new_incoming)
+            try:
+                receiver = Receiver(
+                    place, digest=digest, encoding=encoding, room=room, largest=largest
+                )
+                try:
+                    async for piece in in_time(content):
+                        await asyncio.to_thread(receiver.feed, piece)
+                    await asyncio.to_thread(receiver.end)
+                finally:
+                    receiver.close()
+                    await asyncio.to_thread(self._keep, receiver)
+            finally:
+                await asyncio.to_thread(self._folders.discard, place)
+        except OSError as failed:
+            raise not_taken(failed) from failed
+        finally:
+            self._receiving -= 1
+        return len(receiver.whole)
+
+    def _keep(self, receiver: Receiver) -> None:
+        self._blobs.keep(receiver.sync(), self._clock.now())
+
+    def sweep(self) -> int:
+        """Remove the blobs that no Assembly has had for an hour; return how many bytes."""
+        return self._blobs.sweep(self._clock.now())
 
     async def publish(
         self,
         hash_: str,
-        content: AsyncIterator[bytes],
-        length: int | None,
+        listing: AssemblyListing,
         stamp: LeaseStamp,
         once: Once | None = None,
     ) -> Answer:
-        """Take one publish; return the answer to it.
+        """Make an Assembly current whose blobs are held; return the answer to it.
 
         Args:
             hash_: 64 hex digits.
-            content: the archive, not read when the Assembly is held already.
-            length: the archive's length where the sender said it.
+            listing: its files, not looked at when the Assembly is held already.
             stamp: the Lease of the sender.
             once: the key of the request.
 
@@ -114,67 +230,50 @@ class Publisher:
             PublishError: with the code and the problems.
             StoreError: it could not be recorded.
         """
-        await self._check_lease(stamp)
-        if hash_ in {each.hash for each in await self._store.read(rows.held)}:
+        await self.check_lease(stamp)
+        if await self._is_held(hash_):
             async with self._one:
                 return await self._make_current(hash_, None, stamp, once)
         try:
             place = await asyncio.to_thread(self._folders.new_incoming)
         except OSError as failed:
-            raise _not_taken(failed) from failed
+            raise not_taken(failed) from failed
         try:
-            archive = place / "archive"
-            await self._receive(content, length, archive)
-            tree = await asyncio.to_thread(self._unpack, archive, place / "tree", hash_)
+            made = await asyncio.to_thread(self._build, listing, place / "tree", hash_)
             async with self._one:
-                return await self._make_current(hash_, tree, stamp, once)
+                return await self._make_current(hash_, made, stamp, once)
         finally:
             await asyncio.to_thread(self._folders.discard, place)
 
-    async def _check_lease(self, stamp: LeaseStamp) -> None:
+    async def _is_held(self, hash_: str) -> bool:
+        return hash_ in {each.hash for each in await self._store.read(rows.held)}
+
+    async def check_lease(self, stamp: LeaseStamp) -> None:
+        """Refuse whoever has lost the Lease.
+
+        Raises:
+            PublishError: 409, another one has published since.
+        """
         try:
             await self._store.read(lambda db: rows.check_lease(db, stamp))
         except Stale as stale:
             raise PublishError(409, str(stale)) from stale
 
-    # --- receive and check ------------------------------------------------------------------------
-    async def _receive(
-        self, content: AsyncIterator[bytes], length: int | None, archive: Path
-    ) -> None:
-        too_large = PublishError(413, f"the archive is larger than {self._largest} bytes")
-        if length is not None and length > self._largest:
-            raise too_large
-        free = self._folders.free() - self._limits.spare
-        if (length or 0) > free:
-            raise PublishError(507, "the state volume has no room for the archive")
-        received = 0
-        with archive.open("wb", buffering=0) as file:
-            async for chunk in content:
-                received += len(chunk)
-                if received > self._largest:
-                    raise too_large
-                if received > free:
-                    raise PublishError(507, "the state volume has no room for the archive")
-                try:
-                    await asyncio.to_thread(_write, file, chunk)
-                except OSError as failed:
-                    # Several are received at once, so there may be less room than there was.
-                    raise _not_taken(failed) from failed
-
-    def _unpack(self, archive: Path, tree: Path, hash_: str) -> Path:
-        """Unpack and check what needs no user code; runs in a thread."""
+    # --- build and check --------------------------------------------------------------------------
+    def _build(self, listing: AssemblyListing, tree: Path, hash_: str) -> _Made:
+        """Link the tree and check what needs no user code; runs in a thread."""
+        files = self._resolved(listing)
         try:
-            members = survey(archive, self._limits, self._folders.free())
-            unpack(archive, members, tree)
-        except ArchiveRefused as refused:
-            raise PublishError(refused.code, str(refused)) from refused
+            self._blobs.build(files, tree)
+        except NotHeld as absent:
+            raise PublishError(412, f"{absent}; ask what is missing") from absent
         except OSError as failed:
-            raise _not_taken(failed) from failed
+            raise not_taken(failed) from failed
         actual = hash_folder(tree, salt="assembly")
         if actual != hash_:
             raise PublishError(400, f"the content has the hash {actual[:12]}, not {hash_[:12]}")
         self._check_manifest(tree)
-        return tree
+        return _Made(tree, files)
 
     def _check_manifest(self, tree: Path) -> AssemblyManifest:
         file = tree / names.ASSEMBLY_MANIFEST
@@ -200,9 +299,9 @@ class Publisher:
 
     # --- load and commit --------------------------------------------------------------------------
     async def _make_current(
-        self, hash_: str, tree: Path | None, stamp: LeaseStamp, once: Once | None
+        self, hash_: str, made: _Made | None, stamp: LeaseStamp, once: Once | None
     ) -> Answer:
-        """Load the Assembly and make it current; with a tree, put that at its place first."""
+        """Load the Assembly and make it current; one that was made is put at its place first."""
         held = {each.hash: each for each in await self._store.read(rows.held)}
         before = self._registry.hash
         if hash_ == before and hash_ in held:
@@ -213,13 +312,13 @@ class Publisher:
         kept = False
         try:
             if hash_ not in held:
-                if tree is None:
-                    raise PublishError(409, "the Assembly was released just now; publish it again")
+                if made is None:
+                    raise PublishError(412, "it was released just now; ask what is missing")
                 self._leaving.discard(hash_)
                 try:
-                    await asyncio.to_thread(self._folders.place, tree, hash_)
+                    await asyncio.to_thread(self._folders.place, made.tree, made.files, hash_)
                 except OSError as failed:
-                    raise _not_taken(failed) from failed
+                    raise not_taken(failed) from failed
             manifest = await asyncio.to_thread(self._check_manifest, self._folders.of(hash_))
             loaded = await self._load(hash_, manifest)
             assembly = Assembly(
@@ -346,17 +445,11 @@ class Publisher:
                 continue
             self._leaving.discard(hash_)
             log.info("an Assembly is gone", extra={"assembly": hash_[:12]})
-
-
-def _write(file: io.FileIO, chunk: bytes) -> None:
-    """Write all of a chunk; an unbuffered file may take a part of it at a time."""
-    left = memoryview(chunk)
-    while left:
-        left = left[file.write(left) :]
-
-
-def _not_taken(failed: OSError) -> PublishError:
-    return PublishError(507, f"the state volume did not take it: {failed.strerror}")
+        if released:
+            try:
+                await asyncio.to_thread(self.sweep)
+            except OSError as failed:
+                log.warning("unused blobs were not removed", extra={"reason": str(failed)})
 
 
 def _answer(code: int, hash_: str, workflows: list[str]) -> Answer:
@@ -364,4 +457,4 @@ def _answer(code: int, hash_: str, workflows: list[str]) -> Answer:
     return Answer(code=code, body=published.model_dump_json(by_alias=True))
 
 
-__all__ = ["SPARE_BYTES", "PublishError", "Publisher"]
+__all__ = ["PublishError", "Publisher"]

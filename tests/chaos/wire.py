@@ -1,0 +1,107 @@
+"""A TCP proxy before a program: it counts what is sent through it, and can cut all connections."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final
+
+_PIECE: Final = 16 * 2**10
+
+
+class Proxy:
+    """Passes bytes on to a port of this machine, as a port-forward does.
+
+    Args:
+        port: where to.
+        delay: seconds that each piece of the sender's bytes is held, as on a long way.
+    """
+
+    def __init__(self, port: int, *, delay: float = 0.0) -> None:
+        self._port = port
+        self._delay = delay
+        self._lock = threading.Lock()
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._open: set[socket.socket] = set()
+        self.sent = 0
+        """Bytes that came from the senders."""
+        self.heads = 0
+        """Requests among them."""
+        self.cut_at: int | None = None
+        """How many bytes pass before everything is cut; `None` for no end."""
+        self._closed = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Reset every connection."""
+        with self._lock:
+            ends, self._open = self._open, set()
+        for end in ends:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                sender, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                program = socket.create_connection(("127.0.0.1", self._port))
+            except OSError:
+                sender.close()
+                continue
+            for end in (sender, program):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self._lock:
+                self._open |= {sender, program}
+            for source, target, counted in ((sender, program, True), (program, sender, False)):
+                threading.Thread(
+                    target=self._pass_on, args=(source, target, counted), daemon=True
+                ).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, counted: bool) -> None:
+        with contextlib.suppress(OSError):
+            while piece := source.recv(_PIECE):
+                if counted:
+                    with self._lock:
+                        self.sent += len(piece)
+                        self.heads += piece.count(b" HTTP/1.1\r\n")
+                        is_over = self.cut_at is not None and self.sent > self.cut_at
+                    if is_over:
+                        self.cut()
+                        break
+                    if self._delay:
+                        time.sleep(self._delay)
+                target.sendall(piece)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+        with self._lock:
+            is_last = source not in self._open or target not in self._open
+            self._open.discard(source)
+        if is_last:
+            source.close()
+            target.close()
+
+
+@contextlib.contextmanager
+def proxied(port: int, *, delay: float = 0.0) -> Iterator[Proxy]:
+    made = Proxy(port, delay=delay)
+    try:
+        yield made
+    finally:
+        made.close()
