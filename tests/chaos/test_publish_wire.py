@@ -160,7 +160,7 @@ def test_assemblies_share_their_files_and_the_last_one_takes_them_along(serving:
     assert sum(inodes.values()) == total
     answer = serving.client.post(f"/runs/{run}/gates/review/events", json={"type": "go"})
     assert answer.status_code == 200, answer.text
-    wait_for(lambda: len(serving.assemblies()["assemblies"]) == 1)
+    wait_for("the older one goes", lambda: len(serving.assemblies()["assemblies"]) == 1)
     kept = state / names.ASSEMBLIES_DIR / second.hash / names.ASSEMBLY_PACKAGES
     assert sorted(each.read_bytes() for each in kept.rglob("*.dat")) == sorted(
         noise(20_000, n) for n in range(50)

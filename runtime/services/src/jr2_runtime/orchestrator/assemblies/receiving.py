@@ -35,33 +35,47 @@ _CHUNK: Final = 1 << 20
 Encoding = Literal["", "gzip"]
 
 
-async def in_time(
-    pieces: AsyncIterator[bytes], *, pause: float = LONGEST_PAUSE, slowest: int = SLOWEST
-) -> AsyncIterator[bytes]:
-    """Yield the pieces of a body while they come in time; only waiting for them is counted.
+class Pace:
+    """How long the next piece of a body is waited for; only waiting counts, not our own work.
 
     Args:
-        pieces: as they come.
-        pause: seconds between two of them, and before the first.
+        pause: seconds before the first piece, and between two of them.
         slowest: bytes in a second that prolong the time for all.
+    """
+
+    def __init__(self, pause: float = LONGEST_PAUSE, slowest: int = SLOWEST) -> None:
+        self._pause = pause
+        self._slowest = slowest
+        self._left = pause
+
+    @property
+    def seconds(self) -> float:
+        """How long the next piece may take."""
+        return min(self._pause, self._left)
+
+    def came(self, size: int, after: float) -> None:
+        """Count a piece of so many bytes, which took so many seconds to come."""
+        self._left += size / self._slowest - after
+
+
+async def in_time(pieces: AsyncIterator[bytes], pace: Pace | None = None) -> AsyncIterator[bytes]:
+    """Yield the pieces of a body while they come in time.
 
     Raises:
         PublishError: 408, the next one did not come in time.
     """
-    loop = asyncio.get_running_loop()
-    left, iterator = pause, aiter(pieces)
+    pace = pace or Pace()
+    loop, iterator = asyncio.get_running_loop(), aiter(pieces)
     while True:
         began = loop.time()
         try:
-            async with asyncio.timeout(min(pause, left)):
+            async with asyncio.timeout(pace.seconds):
                 piece = await anext(iterator)
         except StopAsyncIteration:
             return
         except TimeoutError as late:
-            raise PublishError(
-                408, f"the body came to a halt: nothing, or too little, in {pause:g} s"
-            ) from late
-        left += len(piece) / slowest - (loop.time() - began)
+            raise PublishError(408, "the body came to a halt, or brought too little") from late
+        pace.came(len(piece), loop.time() - began)
         yield piece
 
 
