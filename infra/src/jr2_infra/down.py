@@ -32,7 +32,7 @@ from .closed_list import (
 )
 from .facts import cluster as cluster_facts
 from .facts import holding
-from .lease import ConvergeLease
+from .lease import DOWN, ConvergeLease
 from .leases import held_leases
 from .report import Reporter
 from .rules import Place
@@ -114,7 +114,7 @@ def remove(
         check_others(place, cluster_facts.other_instances(api, place.namespace))
     if not yes and not reporter.confirm(question(place, all_=all_)):
         raise Aborted(rules.ABORTED)
-    with held_leases(http, reporter) as leases:
+    with held_leases(http, reporter, verb=DOWN) as leases:
         own = None if _is_going(found) else leases.hold(place.namespace)
         system = api.get(NAMESPACE.path(name=names.SYSTEM_NAMESPACE)) if all_ else None
         # A namespace that goes already takes no Lease, and nobody writes in it any more.

@@ -35,6 +35,9 @@ from . import process_table
 if TYPE_CHECKING:
     from .report import Reporter
 
+UP: Final = "up"
+DOWN: Final = "down"
+"""What a holder does: it converges the Instance, or takes it away."""
 RENEW_SECONDS: Final = 2.0
 WATCH_SECONDS: Final = 5.0
 RENEWAL_TIMEOUT: Final = 2.0
@@ -96,20 +99,32 @@ class Holder(BaseModel):
     session_start: str = ""
     mark: str = ""
     """What stands in the environment of each of the engine's processes."""
+    verb: str = UP
+    """What the command does with the namespace; an older Kit does not say it of `down`."""
+
+    @property
+    def removes(self) -> bool:
+        """Whether the command takes the Instance away."""
+        return self.verb == DOWN
 
     def words(self) -> str:
         """Return the holder as a person reads it."""
         return f"{self.user} on {self.host} (pid {self.pid}, since {self.started})"
 
 
-def this_process(clock: Clock) -> Holder:
-    """Return this command as a holder."""
+def this_process(clock: Clock, verb: str = UP) -> Holder:
+    """Return this command as a holder.
+
+    Args:
+        clock: the clock of this run.
+        verb: what the command does.
+    """
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
         user = str(os.getuid())
     started = clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Holder(user=user, host=process_table.host(), pid=os.getpid(), started=started)
+    return Holder(user=user, host=process_table.host(), pid=os.getpid(), started=started, verb=verb)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +166,10 @@ class _Seen:
         except ValidationError:
             return None
 
+    @property
+    def removes(self) -> bool:
+        return self.holder is not None and self.holder.removes
+
     def who(self) -> str:
         holder = self.holder
         return holder.words() if holder else "a run that does not say who it is"
@@ -183,6 +202,7 @@ class ConvergeLease:
         self._acquired: datetime | None = None
         self._renewed = 0.0
         self._taken_by: str | None = None
+        self._is_removed = False
         self._lapsed = False
         self._goes = False
         self.nonce = secrets.token_hex(16)
@@ -356,6 +376,10 @@ class ConvergeLease:
                 if now is None or not now.nonce:
                     break
                 if now.beat != seen.beat:
+                    if now.removes:
+                        raise StepFailed(
+                            f'a `jr2 down` removes namespace "{self._namespace}": {now.who()}'
+                        )
                     raise StepFailed(
                         f'another `jr2 up` converges namespace "{self._namespace}": {now.who()}'
                     )
@@ -408,6 +432,7 @@ class ConvergeLease:
             found = self._read(timeout)
             if found is None or found.nonce != self.nonce:
                 self._taken_by = "a run that removed it" if found is None else found.who()
+                self._is_removed = found is not None and found.removes
                 return False
             self._mine = found
         return True
@@ -462,6 +487,11 @@ class ConvergeLease:
                 f'the Lease {names.CONVERGE_LEASE} of namespace "{self._namespace}" could not be '
                 f"renewed for {WATCH_SECONDS:.0f}s, so another run may have it — run `jr2 up` "
                 "again when the API server answers"
+            )
+        if self._is_removed:
+            return StepFailed(
+                f'a `jr2 down` took over namespace "{self._namespace}" and removes it: '
+                f"{self._taken_by}"
             )
         return StepFailed(
             f'another `jr2 up` took over the converge of namespace "{self._namespace}": '

@@ -20,7 +20,7 @@ from . import converge
 from .api import Api, ApiError
 from .closed_list import NAMESPACE
 from .components import operator
-from .lease import ConvergeLease
+from .lease import UP, ConvergeLease, SystemClock, this_process
 
 if TYPE_CHECKING:
     import httpx2
@@ -37,6 +37,7 @@ class Leases:
         reporter: where the lines go.
         held: what gives the Leases back.
         clock: the clock of this run.
+        verb: what the command does.
     """
 
     def __init__(
@@ -44,10 +45,13 @@ class Leases:
         http: httpx2.Client,
         reporter: Reporter,
         held: contextlib.ExitStack,
+        *,
         clock: Clock | None = None,
+        verb: str = UP,
     ) -> None:
         self._http = http
-        self._clock = clock
+        self._clock = clock or SystemClock()
+        self._verb = verb
         self._reporter = reporter
         self._held = held
         self._all: list[ConvergeLease] = []
@@ -58,7 +62,8 @@ class Leases:
         Raises:
             StepFailed: another run holds it.
         """
-        lease = ConvergeLease(self._http, namespace, clock=self._clock)
+        holder = this_process(self._clock, self._verb)
+        lease = ConvergeLease(self._http, namespace, clock=self._clock, holder=holder)
         self._held.enter_context(lease.held(self._reporter))
         self._all.append(lease)
         return lease
@@ -112,7 +117,7 @@ class Leases:
 
 @contextlib.contextmanager
 def held_leases(
-    http: httpx2.Client, reporter: Reporter, *, clock: Clock | None = None
+    http: httpx2.Client, reporter: Reporter, *, clock: Clock | None = None, verb: str = UP
 ) -> Iterator[Leases]:
     """Give a run its Leases, and give them back in the end, the last one first.
 
@@ -120,9 +125,10 @@ def held_leases(
         http: the API server.
         reporter: where the lines go.
         clock: the clock of this run; that of the machine when it is not given.
+        verb: what the command does; whoever waits for a Lease is told.
 
     Raises:
         StepFailed: another run took one of them over.
     """
     with contextlib.ExitStack() as held:
-        yield Leases(http, reporter, held, clock)
+        yield Leases(http, reporter, held, clock=clock, verb=verb)

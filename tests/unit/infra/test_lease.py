@@ -162,6 +162,39 @@ def test_a_renewed_lease_is_left_to_its_holder(api: Api, http: httpx2.Client) ->
     assert nonce_of(http, "demo") == first.nonce
 
 
+def test_who_waits_for_a_down_is_told_so(http: httpx2.Client) -> None:
+    """A Lease of a Kit that says nothing of what its holder does is one of an `up`."""
+    clock = Clock()
+    first = lease_of(http, "zoe", clock, host="far", pid=41, verb="down")
+    first.acquire(Reporter())
+    clock.during = renewing(first, clock, after=2)
+
+    with pytest.raises(StepFailed) as caught:
+        lease_of(http, "bob", clock).acquire(Reporter())
+
+    assert caught.value.printed == (
+        'error: a `jr2 down` removes namespace "demo": '
+        "zoe on far (pid 41, since 2026-11-30T11:59:00Z)"
+    )
+    said = holder("zoe").model_dump_json(exclude={"verb"})
+    assert not Holder.model_validate_json(said).removes
+
+
+def test_a_holder_learns_that_a_down_took_it_over(http: httpx2.Client) -> None:
+    first, second = lease_of(http, "zoe"), lease_of(http, "bob", host="far", verb="down")
+    first.acquire(Reporter())
+    second.acquire(Reporter())
+
+    assert not first.renew()
+    with pytest.raises(StepFailed) as caught:
+        first.record_engine(1, "x", "y")
+
+    assert caught.value.printed == (
+        'error: a `jr2 down` took over namespace "demo" and removes it: '
+        "bob on far (pid 7, since 2026-11-30T11:59:00Z)"
+    )
+
+
 @pytest.mark.parametrize("host", ["here", "far"])
 def test_a_lease_that_does_not_move_is_taken_over(http: httpx2.Client, host: str) -> None:
     """4b and 4c: watched on the own clock, with a progress line and no question."""

@@ -12,6 +12,7 @@ Source: spec/authoring.md §3.4, seed 003 (How an entry matches a Repo), ADR-005
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -163,9 +164,21 @@ def _host(url: str, host: str) -> str:
     if not host:
         raise _wrong(url, "has no host")
     # ssh takes a host that starts with a hyphen for an option.
-    if not _HOST.fullmatch(host):
+    found = (_ipv6(host) if host.startswith("[") else host) if _HOST.fullmatch(host) else None
+    if found is None:
         raise _wrong(url, "has a host that is neither a DNS name in ASCII nor an IP address")
-    return host
+    return found
+
+
+def _ipv6(host: str) -> str | None:
+    """Return the one spelling of an address that has many, in its brackets."""
+    try:
+        address = ipaddress.IPv6Address(host[1:-1])
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped
+    # Pythons differ in how they write this one, and an identity is the same under each.
+    return f"[::ffff:{mapped}]" if mapped else f"[{address}]"
 
 
 def _path(url: str, path: str) -> str:
