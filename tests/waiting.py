@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 
 LIMIT: Final = 240.0
 """Seconds; less than the limit of a whole test (`timeout` in `pyproject.toml`)."""
-_PAUSE: Final = 0.02
+_PAUSES: Final = (0.02, 0.25)
+"""Seconds between two looks, at first and in the end."""
 
 _Found = TypeVar("_Found")
 
@@ -25,8 +26,10 @@ def wait_for(what: str, answer: Callable[[], _Found], seconds: float = LIMIT) ->
         answer: asked again and again.
         seconds: when the wait has failed.
     """
-    until = time.monotonic() + seconds
+    began, (first, last) = time.monotonic(), _PAUSES
     while not (found := answer()):
-        assert time.monotonic() < until, f"waited {seconds:g} s in vain: {what}"
-        time.sleep(_PAUSE)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"waited {seconds:g} s in vain: {what}"
+        # Whoever waits for long takes nothing from what is waited for.
+        time.sleep(min(max(first, waited / 20), last))
     return found

@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,24 +22,13 @@ import pytest
 
 from jr2 import names
 from jr2_cli import tools
+from tests.waiting import LIMIT, wait_for
 
 from .head_start import give_head_start
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 CONTEXT = names.LOCAL_CONTEXT
-
-
-def wait_for(what: str, answer: Callable[[], Any], seconds: float = 60) -> Any:
-    """Ask until the answer is true; fail with `what` when the time is over."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = answer()
-        if found:
-            return found
-        if time.monotonic() > deadline:
-            pytest.fail(f"waited {seconds:g} s in vain: {what}")
-        time.sleep(0.1)
 
 
 class Instance:
@@ -91,7 +79,7 @@ class Instance:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
@@ -145,13 +133,13 @@ class Instance:
             with httpx2.Client(
                 base_url=f"http://127.0.0.1:{port[1]}",
                 headers={"Authorization": f"Bearer {self.secret(names.KEY_INSTANCE_TOKEN)}"},
-                timeout=30,
+                timeout=LIMIT,
                 trust_env=False,
             ) as client:
                 yield client
         finally:
             child.terminate()
-            child.wait(timeout=10)
+            child.wait(timeout=LIMIT)
             if child.stdout is not None:
                 child.stdout.close()
 
@@ -166,7 +154,7 @@ class Instance:
             env=self.environment(),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, done.stderr
@@ -230,7 +218,7 @@ class Departures:
         failed = []
         while self._leaving:
             instance, child = self._leaving.pop()
-            out, err = child.communicate(timeout=200)
+            out, err = child.communicate(timeout=400)
             if child.returncode != 0:
                 failed.append(f"jr2 down of {instance.name}: {child.returncode}\n{out}\n{err}")
         assert not failed, "\n".join(failed)

@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.waiting import LIMIT
+
 
 class TerminalSession:
     """A command that runs on a terminal of its own.
@@ -26,6 +28,7 @@ class TerminalSession:
         self._person, program = pty.openpty()
         termios.tcsetwinsize(program, (50, 200))
         self.shown = ""
+        self._read_so_far = b""
         try:
             self._child = subprocess.Popen(
                 list(argv),
@@ -44,7 +47,7 @@ class TerminalSession:
         """The command, and the process group that it leads."""
         return self._child.pid
 
-    def wait_for(self, text: str, seconds: float = 60) -> None:
+    def wait_for(self, text: str, seconds: float = LIMIT) -> None:
         """Read until a text is shown."""
         deadline = time.monotonic() + seconds
         while text not in self.plain():
@@ -55,12 +58,12 @@ class TerminalSession:
         """Type on the keyboard."""
         os.write(self._person, text.encode())
 
-    def ended(self, seconds: float = 240) -> int:
+    def ended(self, seconds: float = 2 * LIMIT) -> int:
         """Read to the end and return the exit code."""
         deadline = time.monotonic() + seconds
         while self._read():
             assert time.monotonic() < deadline, f"it does not end:\n{self.plain()}"
-        code = self._child.wait(timeout=30)
+        code = self._child.wait(timeout=LIMIT)
         os.close(self._person)
         return code
 
@@ -76,5 +79,7 @@ class TerminalSession:
         except OSError:
             # The other side is closed: on Linux the read fails.
             return False
-        self.shown += data.decode(errors="replace")
+        # What is read may end in the middle of a letter.
+        self._read_so_far += data
+        self.shown = self._read_so_far.decode(errors="replace")
         return bool(data)

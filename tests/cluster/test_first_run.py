@@ -19,8 +19,9 @@ import httpx2
 import pytest
 
 from jr2 import names
+from tests.waiting import LIMIT, wait_for
 
-from .conftest import CONTEXT, HeldPublish, Instance, wait_for
+from .conftest import CONTEXT, HeldPublish, Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -214,7 +215,7 @@ class Listener(threading.Thread):
     def run(self) -> None:
         try:
             with self.client.stream(
-                "GET", f"/runs/{self.run_id}/events", timeout=httpx2.Timeout(5, read=300)
+                "GET", f"/runs/{self.run_id}/events", timeout=httpx2.Timeout(LIMIT)
             ) as response:
                 for line in response.iter_lines():
                     if line.startswith("data:"):
@@ -250,7 +251,7 @@ def test_an_edit_is_published_and_no_pod_restarts(instance: Instance) -> None:
         answer(client, run, type="go", word="now")
         assert settled(client, run)["output"] == {"word": "now"}
         assert client.get(f"/runs/{run}").json()["assembly"] == old_hash
-        listener.join(timeout=20)
+        listener.join(timeout=LIMIT)
         assert not listener.is_alive()
         assert listener.error is None
         assert '"done"' in listener.frames[-1]
@@ -290,9 +291,9 @@ def test_kill_9_loses_nothing(instance: Instance) -> None:
 
     os.kill(main_process(instance), signal.SIGKILL)
 
-    wait_for("the restart", lambda: sum(instance.pod_identity()[1]) > restarts, 120)
+    wait_for("the restart", lambda: sum(instance.pod_identity()[1]) > restarts)
     instance.kubectl(
-        "-n", NAME, "rollout", "status", f"deployment/{names.ORCHESTRATOR}", "--timeout=120s"
+        "-n", NAME, "rollout", "status", f"deployment/{names.ORCHESTRATOR}", "--timeout=200s"
     )
     with instance.forward() as client:
         live = {run["runId"] for run in client.get("/runs").json()}
@@ -455,7 +456,7 @@ def test_two_at_once(instance: Instance, held_publish: HeldPublish) -> None:
     until_said(first, "orchestrator: verified")
     second = instance.jr2("up", "--context", CONTEXT, "--yes", code=1)
     held_publish.let_go()
-    _, err = first.communicate(timeout=120)
+    _, err = first.communicate(timeout=LIMIT)
 
     assert first.returncode == 0, err
     assert str(first.pid) in second.stderr

@@ -15,6 +15,7 @@ import pytest
 from jr2 import names
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout
+from tests.waiting import LIMIT
 
 from .conftest import Instance
 
@@ -44,7 +45,7 @@ def targets() -> list[str]:
         ],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=True,
     )  # fmt: skip
     said = [

@@ -16,8 +16,9 @@ import pytest
 
 from jr2 import git_credentials, names
 from jr2_infra.git import keys
+from tests.waiting import wait_for
 
-from .conftest import BIN, CONTEXT, Instance, wait_for
+from .conftest import BIN, CONTEXT, Instance
 from .terminal import TerminalSession
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]

@@ -30,6 +30,7 @@ from jr2_infra.images.build.layers import pack_folder
 from jr2_infra.images.checkout import archive_path, checkout_images
 from jr2_infra.images.delivery import deliver
 from jr2_infra.images.delivery.local import LocalNode
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.cluster
 
@@ -118,7 +119,7 @@ def kubectl(*arguments: str, stdin: dict[str, Any] | None = None) -> str:
         input=None if stdin is None else json.dumps(stdin),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
@@ -252,7 +253,7 @@ def say(name: str, image: str, script: str, environment: dict[str, str]) -> Any:
         },
     )
     ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated}"
-    kubectl("-n", NAMESPACE, "wait", ended, f"pod/{name}", "--timeout=100s")
+    kubectl("-n", NAMESPACE, "wait", ended, f"pod/{name}", "--timeout=200s")
     said = kubectl("-n", NAMESPACE, "logs", name)
     pod = json.loads(kubectl("-n", NAMESPACE, "get", "pod", name, "-o", "json"))
     assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 0, said

@@ -26,7 +26,8 @@ from jr2 import names
 from jr2_cli import tools
 from jr2_infra import process_table
 from jr2_infra.engine import minder
-from tests.cluster.conftest import BIN, CONTEXT, Instance, wait_for
+from tests.cluster.conftest import BIN, CONTEXT, Instance
+from tests.waiting import LIMIT, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -128,13 +129,13 @@ class Run:
         if who == "command":
             self.child.kill()
         else:
-            victims = wait_for(f"a process of the {who}", lambda: self._of(who), 20)
+            victims = wait_for(f"a process of the {who}", lambda: self._of(who))
             for pid in victims:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         self.programs.open_all()
-        self.out, self.err = self.child.communicate(timeout=120)
-        wait_for("every process of the run is gone", lambda: not self.members(), 30)
+        self.out, self.err = self.child.communicate(timeout=LIMIT)
+        wait_for("every process of the run is gone", lambda: not self.members())
 
     def _of(self, who: str) -> list[int]:
         words = {
@@ -194,7 +195,7 @@ def _before_engine(instance: Instance, programs: Programs) -> None:
 
 
 def _at_engine(run: Run) -> None:
-    wait_for("the engine is started", lambda: run.programs.came_to("engine-started"), 90)
+    wait_for("the engine is started", lambda: run.programs.came_to("engine-started"))
 
 
 def _objects_missing(instance: Instance, programs: Programs) -> None:
@@ -211,7 +212,7 @@ def _at_create(run: Run) -> None:
         there = {(item["kind"].lower(), item["metadata"]["name"]) for item in listed["items"]}
         return bool(there & set(SMALL))
 
-    wait_for("the engine made one of the objects", some, 90)
+    wait_for("the engine made one of the objects", some)
 
 
 def _scaled_away(instance: Instance, programs: Programs) -> None:
@@ -220,7 +221,7 @@ def _scaled_away(instance: Instance, programs: Programs) -> None:
 
 
 def _at_publish(run: Run) -> None:
-    wait_for("the publish is reached", lambda: run.programs.came_to("publish-reached"), 120)
+    wait_for("the publish is reached", lambda: run.programs.came_to("publish-reached"))
 
 
 def _held(door: str) -> Callable[[Instance, Programs], None]:
@@ -232,7 +233,7 @@ def _held(door: str) -> Callable[[Instance, Programs], None]:
 
 
 def _at_end(run: Run) -> None:
-    wait_for("the Assembly is published", lambda: run.programs.came_to("published"), 120)
+    wait_for("the Assembly is published", lambda: run.programs.came_to("published"))
 
 
 POINTS: dict[str, Point] = {
@@ -319,23 +320,35 @@ class Abandoned:
         assert not lease_of(self.instance).get("holderIdentity")
 
 
+@contextlib.contextmanager
+def untouched_program() -> Iterator[tuple[int, str]]:
+    """A program that has nothing to do with jr2, and must run to the end of the block.
+
+    Its number and its start are given.
+    """
+    with subprocess.Popen(["sleep", "infinity"], start_new_session=True) as other:
+        try:
+            start = process_table.start_of(other.pid)
+            assert start is not None
+            yield other.pid, start
+            assert other.poll() is None
+        finally:
+            other.kill()
+
+
 def test_the_lease_of_another_machine_is_taken_over_when_it_does_not_move(
     instance: Instance,
 ) -> None:
     """Field case 4c: the number in it is that of a program of this machine, which is not ended."""
-    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
-        try:
-            Abandoned(
-                instance,
-                host="another-machine",
-                pid=other.pid,
-                session=other.pid,
-                session_start=process_table.start_of(other.pid),
-                mark="PATH=",
-            ).is_taken_over()
-            assert other.poll() is None
-        finally:
-            other.kill()
+    with untouched_program() as (pid, start):
+        Abandoned(
+            instance,
+            host="another-machine",
+            pid=pid,
+            session=pid,
+            session_start=start,
+            mark="PATH=",
+        ).is_taken_over()
 
 
 @pytest.mark.parametrize("start", ["of another process", "its own"])
@@ -343,20 +356,15 @@ def test_a_number_that_another_program_has_by_now_does_not_count(
     instance: Instance, start: str
 ) -> None:
     """Field case 4d, also when the Lease was forged to name that very program."""
-    with subprocess.Popen(["sleep", "300"], start_new_session=True) as other:
-        own = process_table.start_of(other.pid)
-        try:
-            Abandoned(
-                instance,
-                host=process_table.host(),
-                pid=other.pid,
-                session=other.pid,
-                session_start=own if start == "its own" else f"{own}0",
-                mark="PATH=",
-            ).is_taken_over()
-            assert other.poll() is None
-        finally:
-            other.kill()
+    with untouched_program() as (pid, own):
+        Abandoned(
+            instance,
+            host=process_table.host(),
+            pid=pid,
+            session=pid,
+            session_start=own if start == "its own" else f"{own}0",
+            mark="PATH=",
+        ).is_taken_over()
 
 
 @pytest.mark.parametrize(("where", "who"), CASES, ids=lambda value: value.replace(" ", "-"))
@@ -373,7 +381,7 @@ def test_a_kill_leaves_nothing_to_write_and_the_next_run_ends_well(
     run = Run(instance, programs)
     try:
         point.reach(run)
-        wait_for("the Lease names the engine", run.recorded, 30)
+        wait_for("the Lease names the engine", run.recorded)
         run.kill(who)
     finally:
         programs.open_all()

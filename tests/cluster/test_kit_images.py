@@ -17,6 +17,7 @@ from jr2_infra import crds
 from jr2_infra.images import delivery
 from jr2_infra.images.checkout import checkout_images
 from jr2_infra.images.delivery.local import LocalNode
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.cluster
 
@@ -56,7 +57,7 @@ def kubectl(*arguments: str, stdin: dict[str, Any] | None = None, code: int = 0)
         input=None if stdin is None else json.dumps(stdin),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == code, f"kubectl {' '.join(arguments)}: {done.stderr}"
@@ -108,7 +109,7 @@ def test_image_runs_restricted(
     command = ["/usr/bin/python3", "-ISB", "-c", LOOK_ROUND]
     kubectl("apply", "-f", "-", stdin=pod(name, ref, command=command, env=environment))
     done = "--for=jsonpath={.status.phase}=Succeeded"
-    kubectl("-n", namespace, "wait", done, f"pod/{name}", "--timeout=60s")
+    kubectl("-n", namespace, "wait", done, f"pod/{name}", "--timeout=200s")
     seen = json.loads(kubectl("-n", namespace, "logs", name))
 
     assert seen == {

@@ -17,8 +17,9 @@ import pytest
 from jr2 import names
 from tests.cluster import kit_versions
 from tests.cluster.kit_versions import CHECKOUT, NEXT, NOW
+from tests.waiting import wait_for
 
-from .conftest import CONTEXT, HeldPublish, Instance, wait_for
+from .conftest import CONTEXT, HeldPublish, Instance
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -163,7 +164,7 @@ def test_one_converge_moves_orchestrator_operator_and_assembly(
                 # It is not up yet.
                 return False
 
-        wait_for("the new Orchestrator without an Assembly", serves_now, seconds=240)
+        wait_for("the new Orchestrator without an Assembly", serves_now)
         with upgraded.forward() as client:
             refused = client.post("/workflows/ping/runs", json={"message": "hi"})
             assert refused.status_code == 503

@@ -9,9 +9,8 @@ import json
 import re
 import secrets
 import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import pytest
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout, local_import
 from jr2_cli.local_cluster.node import cgroups
+from tests.waiting import LIMIT, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +39,7 @@ class Namespace:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=110,
+            timeout=LIMIT,
             check=False,
         )
 
@@ -53,7 +53,7 @@ class Namespace:
         self.kubectl("apply", "-f", "-", stdin=json.dumps(items))
 
     def ready(self, name: str) -> None:
-        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+        self.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=200s")
 
     def sh(self, pod: str, script: str) -> str:
         return self.kubectl("exec", pod, "--", "sh", "-c", script)
@@ -91,13 +91,6 @@ def pod(name: str, script: str = "exec sleep 3600", **spec: Any) -> dict[str, An
     }
 
 
-def wait_until(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 40
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def space(local_cluster: str) -> Iterator[Namespace]:
     namespace = Namespace(local_cluster, f"local-cluster-{secrets.token_hex(3)}")
@@ -125,7 +118,7 @@ def web(space: Namespace) -> str:
     for name in ("web", "friend", "stranger"):
         space.ready(name)
     # A Service follows its pods a moment later, as in every cluster.
-    wait_until(lambda: space.ask("friend", "web") == "web\n", "the Service does not answer")
+    wait_for("the Service answers", lambda: space.ask("friend", "web") == "web\n")
     return "web"
 
 
@@ -149,7 +142,7 @@ def test_a_volume_keeps_what_a_pod_wrote_and_belongs_to_its_group(space: Namespa
         pod("writer", "echo kept >/data/file && exec sleep 3600", **dict(rest)),
     )
     space.ready("writer")
-    wait_until(lambda: space.sh("writer", "cat /data/file") == "kept\n", "nothing was written")
+    wait_for("it is written", lambda: space.sh("writer", "cat /data/file") == "kept\n")
     space.kubectl("delete", "pod", "writer")
 
     space.apply(pod("reader", **dict(rest)))
@@ -192,14 +185,14 @@ def test_a_network_policy_lets_in_whom_it_names_and_nobody_else(space: Namespace
         }
     )
     try:
-        wait_until(lambda: not reaches("stranger", "web"), "the policy did not take effect")
+        wait_for("the policy takes effect", lambda: not reaches("stranger", "web"))
 
         assert not reaches("stranger", address, 8080)
         assert reaches("friend", "web")
         assert reaches("friend", address, 8080)
     finally:
         space.kubectl("delete", "networkpolicy", "web")
-    wait_until(lambda: reaches("stranger", "web"), "the policy outlived its object")
+    wait_for("the policy goes with its object", lambda: reaches("stranger", "web"))
 
 
 def test_an_image_is_mounted_as_a_volume_read_only(space: Namespace) -> None:
@@ -251,7 +244,7 @@ def test_logs_exec_and_port_forward_reach_a_pod(space: Namespace, web: str) -> N
         assert child.stdout is not None
         port = re.search(r"127\.0\.0\.1:(\d+)", child.stdout.readline())
         assert port is not None
-        with urllib.request.urlopen(f"http://127.0.0.1:{port.group(1)}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.group(1)}/", timeout=LIMIT) as answer:
             assert answer.read() == b"web\n"
     finally:
         child.kill()

@@ -14,8 +14,9 @@ from jr2 import names
 from jr2_cli.local_cluster import local_import
 from jr2_infra.images.checkout import built_platform
 from jr2_infra.images.delivery.local import LocalNode
+from tests.waiting import wait_for
 
-from .conftest import Instance, wait_for
+from .conftest import Instance
 from .custodian_image import bring_custodian
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -34,7 +35,7 @@ import json, sys, urllib.error, urllib.request
 found = []
 for method, url in json.loads(sys.argv[1]):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=10) as said:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=LIMIT) as said:
             found.append([said.status, json.load(said)])
     except urllib.error.HTTPError as error:
         found.append([error.code, json.load(error)])
@@ -117,7 +118,7 @@ def test_parts_come_serve_and_go(instance: Instance, pulumi_must_not_run: dict[s
     instance.kubectl("apply", "-f", "-", stdin=json.dumps(REPO))
     [entry] = wait_for(
         "the node's word on the Repo",
-        lambda: (instance.get("repo", "app-12345678").get("status") or {}).get("nodes"),
+        lambda: (instance.get("repo", "app-12345678").get("status") or {}).get("nodes") or [],
     )
     assert entry["present"] is False
     assert entry["lastError"] == "this Repo cache keeps no clones yet"

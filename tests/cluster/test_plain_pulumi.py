@@ -18,8 +18,9 @@ import yaml
 
 from jr2 import names
 from jr2_cli import tools
+from tests.waiting import LIMIT, wait_for
 
-from .conftest import CONTEXT, HeldPublish, Instance, wait_for
+from .conftest import CONTEXT, HeldPublish, Instance
 from .kind_stand_in import KIND_CONTEXT, Kind
 from .plain_stack import Stack
 
@@ -33,7 +34,7 @@ def instance(new_instance: Callable[[str], Instance]) -> Iterator[Instance]:
     made = new_instance(NAME)
     yield made
     # The last test destroys it; what a failed one left goes here.
-    made.start("down", "--context", CONTEXT, "--yes").communicate(timeout=200)
+    made.start("down", "--context", CONTEXT, "--yes").communicate(timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +321,7 @@ def test_one_converges_at_a_time(
         second = instance.jr2("up", "--context", CONTEXT, "--yes", code=1)
     finally:
         held_publish.let_go()
-        said, _ = first.communicate(timeout=200)
+        said, _ = first.communicate(timeout=LIMIT)
 
     assert first.returncode == 0, said
     assert f'another `jr2 up` converges namespace "{NAME}"' in second.stderr
@@ -345,7 +346,7 @@ def test_an_interrupt_ends_quietly_and_the_next_run_takes_over(
     child.send_signal(signal.SIGINT)
     # The step that is under way ends as it would have; Pulumi waits for it.
     held_publish.let_go()
-    said, _ = child.communicate(timeout=100)
+    said, _ = child.communicate(timeout=LIMIT)
 
     assert child.returncode != 0
     assert "Traceback" not in said
@@ -365,7 +366,7 @@ def test_destroy_leaves_what_the_instances_share(instance: Instance, stack: Stac
     assert instance.kubectl("get", shared, "-o", "name") == before
     instance.kubectl(
         "-n", names.SYSTEM_NAMESPACE, "rollout", "status", f"deployment/{names.OPERATOR}",
-        "--timeout=60s",
+        "--timeout=200s",
     )  # fmt: skip
     kinds = {resource["type"] for resource in stack.resources()}
     assert kinds <= {"pulumi:pulumi:Stack"}

@@ -24,8 +24,9 @@ import pytest
 
 from jr2 import git_credentials, names
 from jr2_cli.local_cluster import layout
+from tests.waiting import LIMIT, wait_for
 
-from ..conftest import CONTEXT, Instance, wait_for
+from ..conftest import CONTEXT, Instance
 from .search import SHORTEST, Canaries, Seen, Watcher
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -87,7 +88,7 @@ class Story:
             else:
                 pytest.fail(f"jr2 never said {when!r}:\n{said}")
             child.send_signal(signal.SIGKILL)
-            rest, err = child.communicate(timeout=30)
+            rest, err = child.communicate(timeout=LIMIT)
         self.said.append((f"a killed jr2 {' '.join(arguments)}", said + rest + err))
 
     def _watched(self) -> Watcher:

@@ -14,7 +14,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +24,7 @@ import pytest
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout, report
 from jr2_cli.local_cluster.node import cgroups
+from tests.waiting import LIMIT, wait_for
 
 BIN = Path(sys.executable).parent
 STATE = layout.STATE_FOLDER
@@ -37,14 +37,7 @@ SETTINGS = (
 )  # fmt: skip
 
 
-def wait_until(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, f"waited {seconds:g} s in vain: {what}"
-        time.sleep(0.1)
-
-
-def run(*argv: str | Path, stdin: str | None = None, timeout: float = 110) -> str:
+def run(*argv: str | Path, stdin: str | None = None, timeout: float = LIMIT) -> str:
     done = subprocess.run(
         [str(part) for part in argv],
         input=stdin,
@@ -82,14 +75,14 @@ class Machine:
 
     def jr2(self, *arguments: str, code: int = 0) -> str:
         child = self.start(*arguments)
-        out, err = child.communicate(timeout=110)
+        out, err = child.communicate(timeout=2 * LIMIT)
         assert child.returncode == code, f"jr2 cluster {arguments}: {out}{err}"
         return out + err
 
     def status(self) -> dict[str, Any]:
         """What `jr2 cluster status --json` prints."""
         child = self.start("status", "--json")
-        out, _ = child.communicate(timeout=60)
+        out, _ = child.communicate(timeout=LIMIT)
         found = json.loads(out)
         assert isinstance(found, dict)
         return found
@@ -184,7 +177,7 @@ class Witness:
     def check(self, text: str) -> None:
         """What was noted is still there."""
         # A kubelet that has just started knows the pod before it can look into it.
-        wait_until("the pod can be looked into", lambda: self._note() is not None)
+        wait_for("the pod can be looked into", lambda: self._note() is not None)
         assert self._note() == f"{text}\n"
         self.kubectl("get", "configmap", text)
         template = "--output=go-template={{.data.key | base64decode}}"
@@ -249,7 +242,7 @@ def new_witness(machine: Machine) -> Callable[[], Witness]:
         objects = witness_objects(20_000 + secrets.randbelow(9_000))
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         witness.kubectl("apply", "-f", "-", stdin=json.dumps(items))
-        witness.kubectl("wait", "--for=condition=Ready", "pod/witness", "--timeout=90s")
+        witness.kubectl("wait", "--for=condition=Ready", "pod/witness", "--timeout=200s")
         return witness
 
     return make
@@ -302,7 +295,7 @@ def kill_everything() -> None:
                 continue
         return not left
 
-    wait_until("every process is gone", none_is_left)
+    wait_for("every process is gone", none_is_left)
 
 
 def inventory() -> dict[str, list[str]]:

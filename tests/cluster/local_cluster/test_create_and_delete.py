@@ -12,8 +12,9 @@ import pytest
 
 from jr2_cli.local_cluster import layout
 from jr2_cli.local_cluster.supervision import remains
+from tests.waiting import LIMIT, wait_for
 
-from .conftest import Machine, Witness, inventory, run, wait_until
+from .conftest import Machine, Witness, inventory, run
 
 pytestmark = pytest.mark.cluster
 
@@ -81,7 +82,7 @@ def test_two_creates_make_one_cluster_and_delete_leaves_nothing_of_it(
     before = inventory()
 
     creates = [machine.start("create") for _ in range(2)]
-    said = [child.communicate(timeout=110)[1] for child in creates]
+    said = [child.communicate(timeout=LIMIT)[1] for child in creates]
 
     assert [child.returncode for child in creates] == [0, 0], said
     assert ["cluster: runs already" in text for text in sorted(said, key=len)] == [True, False]
@@ -114,7 +115,7 @@ def test_a_create_that_was_killed_is_finished_by_the_next_verb(
 
     def kill_half_way() -> None:
         child = machine.start("create")
-        wait_until("containerd runs", files.containerd_socket.exists)
+        wait_for("containerd runs", files.containerd_socket.exists)
         child.send_signal(signal.SIGKILL)
         child.communicate()
         assert remains.is_running(files.supervisor_lock)

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from jr2_cli.local_cluster import layout, report
+from tests.waiting import wait_for
 
-from .conftest import Machine, Witness, cluster_processes, kill_everything, wait_until
+from .conftest import Machine, Witness, cluster_processes, kill_everything
 
 pytestmark = pytest.mark.cluster
 
@@ -51,7 +52,7 @@ def test_each_process_that_is_killed_comes_back_and_the_pod_goes_on(
                 and entry.last_exit == -signal.SIGKILL
             )
 
-        wait_until(f"{name} is back", is_back)
+        wait_for(f"{name} is back", is_back)
     witness.check(text)
     witness.kubectl("create", "configmap", new_text())
     assert witness.container() == container
@@ -66,7 +67,7 @@ def test_a_new_supervisor_takes_over_from_one_that_was_killed(
     supervisor = running.status()["supervisor"]["pid"]
 
     os.kill(supervisor, signal.SIGKILL)
-    wait_until("the supervisor is gone", lambda: running.report().state == "unsupervised")
+    wait_for("the supervisor is gone", lambda: running.report().state == "unsupervised")
     assert running.pids() == before
     running.jr2("status", code=1)
     said = running.jr2("start")
@@ -74,7 +75,7 @@ def test_a_new_supervisor_takes_over_from_one_that_was_killed(
     assert "cluster: up in" in said
     assert running.is_healthy()
     assert not set(before.values()) & set(running.pids().values())
-    wait_until("the pod is there", witness.is_up)
+    wait_for("the pod is there", witness.is_up)
     witness.check(text)
     assert witness.container() == container
 
@@ -93,8 +94,8 @@ def test_all_killed_at_once_lose_no_data(running: Machine, witness: Witness) -> 
     assert all(
         entry["ageSeconds"] <= time.time() - began for entry in running.status()["processes"]
     )
-    wait_until("the pod is there again", lambda: witness.container() != (container, restarts))
-    wait_until("the pod is ready", witness.is_up)
+    wait_for("the pod is there again", lambda: witness.container() != (container, restarts))
+    wait_for("the pod is ready", witness.is_up)
     witness.check(text)
 
 
@@ -111,7 +112,7 @@ def test_stop_leaves_no_process_and_start_goes_on_with_the_data(
     assert running.status()["state"] == "stopped"
     running.jr2("start")
     assert running.is_healthy()
-    wait_until("the pod is there again", lambda: witness.container()[0] != container)
-    wait_until("the pod is ready", witness.is_up)
+    wait_for("the pod is there again", lambda: witness.container()[0] != container)
+    wait_for("the pod is ready", witness.is_up)
     witness.check(text)
     assert not list(Path(layout.STATE_FOLDER).glob("*.part"))

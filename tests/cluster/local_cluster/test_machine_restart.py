@@ -12,8 +12,9 @@ import pytest
 
 from jr2_cli.local_cluster import layout
 from jr2_cli.local_cluster.node import cgroups, leftovers, network
+from tests.waiting import wait_for
 
-from .conftest import Machine, Witness, kill_everything, wait_until
+from .conftest import Machine, Witness, kill_everything
 
 pytestmark = pytest.mark.cluster
 
@@ -56,6 +57,6 @@ def test_after_a_restart_of_the_machine_start_goes_on_with_the_data(
     running.jr2("start")
 
     assert running.is_healthy()
-    wait_until("the pod is there again", lambda: witness.container()[0] != container)
-    wait_until("the pod is ready", witness.is_up)
+    wait_for("the pod is there again", lambda: witness.container()[0] != container)
+    wait_for("the pod is ready", witness.is_up)
     witness.check(text)

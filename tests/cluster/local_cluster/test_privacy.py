@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from jr2_cli.local_cluster import layout
+from tests.waiting import wait_for
 
-from .conftest import STATE, Machine, Witness, cluster_processes, wait_until
+from .conftest import STATE, Machine, Witness, cluster_processes
 
 pytestmark = pytest.mark.cluster
 
@@ -116,6 +117,6 @@ def test_a_secret_is_encrypted_at_rest_and_a_config_map_is_not(witness: Witness)
         files = [path for path in layout.Layout().etcd.rglob("*") if path.is_file()]
         return any(text.encode() in path.read_bytes() for path in files)
 
-    wait_until("the ConfigMap is on the disk", lambda: is_on_disk(shown))
+    wait_for("the ConfigMap is on the disk", lambda: is_on_disk(shown))
     assert not is_on_disk(hidden)
     assert not is_on_disk(base64.b64encode(hidden.encode()).decode())

@@ -16,8 +16,9 @@ from cryptography import x509
 from jr2_cli.local_cluster import layout
 from jr2_cli.local_cluster.definition import certificates
 from jr2_cli.local_cluster.supervision import plan
+from tests.waiting import wait_for
 
-from .conftest import Machine, Witness, run, wait_until
+from .conftest import Machine, Witness, run
 
 pytestmark = pytest.mark.cluster
 
@@ -62,7 +63,7 @@ def test_old_certificates_are_renewed_without_a_restart(running: Machine, witnes
 
     assert all(on_disk(files, name) != old[name] for name in SERVERS)
     for name in SERVERS:
-        wait_until(
+        wait_for(
             f"{name} shows its new certificate",
             lambda name=name: served(files, name) == on_disk(files, name),  # type: ignore[misc]
             90,

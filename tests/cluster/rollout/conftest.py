@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,8 +22,9 @@ from jr2_infra.api import Api
 from jr2_infra.rollout import restart
 from jr2_infra.rollout.wait import wait
 from jr2_infra.rollout.workload import Workload
+from tests.waiting import LIMIT, wait_for
 
-from ..conftest import CONTEXT, wait_for
+from ..conftest import CONTEXT
 from .cases import roll_out_all
 from .stories import Story, tell_all
 
@@ -36,12 +36,10 @@ class Outcome:
     Args:
         said: the lines that it printed.
         error: the whole text of its error; empty when it ended well.
-        seconds: how long it took.
     """
 
     said: tuple[str, ...]
     error: str
-    seconds: float
 
 
 class Cluster:
@@ -67,7 +65,7 @@ class Cluster:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
@@ -110,7 +108,7 @@ class Cluster:
             began: when the run began; without it nothing is of an earlier one.
         """
         said: list[str] = []
-        error, started = "", time.monotonic()
+        error = ""
         with self.api() as api:
             try:
                 wait(
@@ -126,7 +124,7 @@ class Cluster:
                 )
             except StepFailed as failed:
                 error = failed.printed
-        return Outcome(said=tuple(said), error=error, seconds=time.monotonic() - started)
+        return Outcome(said=tuple(said), error=error)
 
     @contextmanager
     def rewritten_images(self, namespace: str, image: str, other: str) -> Iterator[None]:
@@ -208,7 +206,7 @@ class Cluster:
             [tools.require("ctr"), "--address", socket, "--namespace", "k8s.io", *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
             check=False,
         )
         assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.stderr}"

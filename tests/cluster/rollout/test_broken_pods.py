@@ -10,8 +10,6 @@ import re
 
 import pytest
 
-from jr2_infra.rollout.workload import LIMIT_SECONDS
-
 from .broken import IMAGE
 from .cases import CASES, MISSING
 from .conftest import Outcome
@@ -27,7 +25,6 @@ def failed(outcomes: dict[str, Outcome], name: str) -> str:
         f"error: {name}: rollout did not complete in namespace {namespace} — the pods say:\n\n"
     ), outcomes[name]
     assert re.search(r"\n\nstopped after \d+s: \w+ does not heal by waiting$", error), error
-    assert outcomes[name].seconds < LIMIT_SECONDS
     return error
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from jr2 import names
+from tests.waiting import wait_for
 
-from ..conftest import CONTEXT, Instance, wait_for
+from ..conftest import CONTEXT, Instance
 from .conftest import ALLOWED, NAME
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
@@ -65,7 +66,7 @@ def call_from(instance: Instance, namespace: str, labels: dict[str, str], second
         found = json.loads(instance.kubectl("-n", namespace, "get", "pod", name, "-o", "json"))
         return found["status"]["phase"] in ("Succeeded", "Failed")
 
-    wait_for("the end of the caller", ended, 90)
+    wait_for("the end of the caller", ended)
     said = instance.kubectl("-n", namespace, "logs", name)
     instance.kubectl("-n", namespace, "delete", "pod", name, "--wait=false")
     return said.strip()
@@ -145,7 +146,7 @@ def test_a_store_goes_back_to_a_backup_and_its_run_goes_on(instance: Instance) -
         "-n", NAME, "set", "env", deployment, "-c", "orchestrator",
         f"{names.ENV_RESTORE}={backup}",
     )  # fmt: skip
-    instance.kubectl("-n", NAME, "rollout", "status", deployment, "--timeout=90s")
+    instance.kubectl("-n", NAME, "rollout", "status", deployment, "--timeout=200s")
     assert status(run)["status"] == "active"
 
     instance.up()
