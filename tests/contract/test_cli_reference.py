@@ -15,6 +15,7 @@ import pytest
 
 from jr2 import names
 from jr2_cli import application, verbs
+from tests.waiting import LIMIT
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs" / "cli-reference.md").read_text(encoding="utf-8")
@@ -74,7 +75,7 @@ def test_an_event_is_the_line_that_it_stands_for(tmp_path: Path) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=LIMIT,
         )
 
     line, event = said("check"), said("check", "--json")
@@ -94,7 +95,7 @@ def completion(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={"PATH": "/usr/bin:/bin", "HOME": str(home)},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=LIMIT,
     )
     return file
 
@@ -122,7 +123,7 @@ def test_a_shell_completes_commands_and_options(
     )
 
     done = subprocess.run(
-        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=60
+        ["bash", "-c", script], capture_output=True, text=True, check=True, timeout=LIMIT
     )
 
     assert set(done.stdout.split()) == offered

@@ -13,6 +13,7 @@ import uv
 
 from jr2 import names
 from jr2_infra.images.build import content, recipe
+from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "runtime/services/src/jr2_runtime/console/static"
@@ -30,7 +31,7 @@ def test_the_wheel_of_the_services_has_each_file(tmp_path: Path) -> None:
         cwd=ROOT / "runtime/services",
         check=True,
         capture_output=True,
-        timeout=100,
+        timeout=LIMIT,
     )
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

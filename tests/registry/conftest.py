@@ -16,7 +16,6 @@ import socket
 import subprocess
 import tarfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,13 @@ from jr2.errors import StepFailed
 from jr2_cli.tools import catalogue, install, versions
 from jr2_infra import oci
 from jr2_infra.oci import media
+from tests.ports import free_port
+from tests.waiting import LIMIT, wait_for
 
 PROGRAM = Path(__file__).parent / "program"
 USER, PASSWORD = "ann", "CANARY-password"
 # bcrypt of the password, of the least cost.
 HTPASSWD = f"{USER}:$2a$04$6fFi14M8JhB3N/fOj5q.seQUk3XbcwxABEvzkOKNdX7dZYWvvLZFG\n"
-LIMIT = 60.0
 
 
 class Voice:
@@ -73,20 +73,6 @@ def registry_program() -> Path:
         pytest.skip(f"the registry cannot be built here: {error}")
     assert found.path is not None
     return found.path
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + LIMIT
-    while not holds():
-        assert time.monotonic() < deadline, f"{what} did not happen in time"
-        time.sleep(0.01)
 
 
 def answers(port: int) -> bool:
@@ -136,8 +122,13 @@ class Registry:
                 stdout=log,
                 stderr=log,
             )
-        wait_for(lambda: answers(self.port) or self._process.poll() is not None, "the start")
-        assert self._process.poll() is None, self.log()
+        try:
+            wait_for("it answers", lambda: answers(self.port) or self._process.poll() is not None)
+            assert self._process.poll() is None, self.log()
+        except BaseException:
+            self._process.kill()
+            self._process.wait()
+            raise
 
     def log(self) -> str:
         """Everything that it said."""
@@ -190,8 +181,9 @@ class Proxy:
                 near, _ = self._listener.accept()
             except OSError:
                 return
+            self._sockets.append(near)
             far = socket.create_connection(("127.0.0.1", self._behind))
-            self._sockets += [near, far]
+            self._sockets.append(far)
             self._start(self._carry, near, far, 0)
             self._start(self._carry, far, near, 1)
 
@@ -240,9 +232,11 @@ def start_registry(registry_program: Path, tmp_path: Path) -> Iterator[StartRegi
         started.append(registry)
         return registry
 
-    yield start
-    for registry in started:
-        registry.close()
+    try:
+        yield start
+    finally:
+        for registry in started:
+            registry.close()
 
 
 @pytest.fixture

@@ -25,8 +25,7 @@ import pytest
 
 from jr2 import names, signed, wire
 from jr2_cli import main
-
-_LIMIT = 60.0
+from tests.waiting import LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ def jr2_process(tmp_path: Path, empty_folder: Path) -> Jr2:
             env={**clean_environment(tmp_path), **(env or {})},
             input=stdin,
             capture_output=True,
-            timeout=_LIMIT,
+            timeout=LIMIT,
             check=False,
         )
         return Said(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -339,7 +338,7 @@ class FarKubectl:
     def forwards(self, port: int) -> None:
         """Announce the port, as kubectl does, and stay."""
         self.does(
-            f'print("Forwarding from 127.0.0.1:{port} -> 4000", flush=True)\ntime.sleep(60)\n'
+            f'print("Forwarding from 127.0.0.1:{port} -> 4000", flush=True)\ntime.sleep(3600)\n'
         )
 
     @property

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from jr2 import names
 from jr2_cli import application, interrupt, json_input, main, verbs
 from tests.unit.cli.conftest import RUN, TOKEN, run_status
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import FarOrchestrator, Jr2
@@ -143,7 +146,7 @@ def test_a_byte_that_is_no_unicode_reaches_the_process(tmp_path: Path) -> None:
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -218,7 +221,7 @@ def test_an_input_from_a_closed_stdin_is_empty(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
 
@@ -246,7 +249,7 @@ def test_help_imports_nothing_heavy() -> None:
         f"print(code, sorted(set({HEAVY!r}) & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=True
     )
 
     assert done.stdout == "0 []\n"
@@ -260,7 +263,7 @@ def test_no_verb_imports_pulumi_for_its_help() -> None:
         "print(codes, 'pulumi' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=True
     )
 
     assert done.stdout == "{0} False\n"
@@ -323,27 +326,44 @@ def test_an_unknown_failure_is_one_line_without_its_words(
     assert "CANARY" not in said.out + said.err
 
 
-def test_an_interrupt_ends_the_command_with_130_and_its_kubectl_too(tmp_path: Path) -> None:
+Begin = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Start programs, which end with the test however it ends."""
+    with contextlib.ExitStack() as started:
+
+        def start(argv: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+            child = subprocess.Popen(argv, text=True, **options)
+            started.enter_context(child)
+            started.callback(child.kill)
+            return child
+
+        yield start
+
+
+def test_an_interrupt_ends_the_command_with_130_and_its_kubectl_too(
+    begin: Begin, tmp_path: Path
+) -> None:
     """A run that is followed is left, whatever was started; and that is gone."""
     waiting = (
         "import sys, threading\n"
         "from jr2_cli import application, main, processes\n"
         "def wait(arguments):\n"
-        "    child = processes.start([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "    child = processes.start([sys.executable, '-c', 'import time; time.sleep(3600)'])\n"
         "    print(child.pid, flush=True)\n"
         "    threading.Event().wait()\n"
         "application.run = wait\n"
         "sys.exit(main.main(['runs']))\n"
     )
-    command = subprocess.Popen(
-        [sys.executable, "-c", waiting], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command = begin([sys.executable, "-c", waiting], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert command.stdout is not None
     child = int(command.stdout.readline())
 
     command.send_signal(signal.SIGINT)
     # Long before what was started would end of itself.
-    _, stderr = command.communicate(timeout=30)
+    _, stderr = command.communicate(timeout=LIMIT)
 
     assert command.returncode == 130
     assert stderr == "interrupted\n"
@@ -365,42 +385,44 @@ def test_an_interrupt_while_the_command_loads_is_one_line(module: str) -> None:
         "sys.exit(main())\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", loading, "--help"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", loading, "--help"], capture_output=True, text=True, timeout=LIMIT
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
 
 
-def test_a_reader_that_goes_away_is_no_failure_to_speak_of(far: FarOrchestrator) -> None:
+def test_a_reader_that_goes_away_is_no_failure_to_speak_of(
+    begin: Begin, far: FarOrchestrator
+) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    command = subprocess.Popen(
+    command = begin(
         [sys.executable, "-m", "jr2_cli", "runs", "--url", far.url],
         env={**os.environ, names.ENV_TOKEN: TOKEN},
         stdout=writing,
         stderr=subprocess.PIPE,
-        text=True,
     )
     os.close(writing)
-    _, stderr = command.communicate(timeout=60)
+    _, stderr = command.communicate(timeout=LIMIT)
 
     assert (command.returncode, stderr) == (1, f"→ {far.url}\n")
 
 
-def test_an_interrupted_follower_says_that_the_run_goes_on(far: FarOrchestrator) -> None:
+def test_an_interrupted_follower_says_that_the_run_goes_on(
+    begin: Begin, far: FarOrchestrator
+) -> None:
     far.feeds = [[("status", run_status())]]
-    command = subprocess.Popen(
+    command = begin(
         [sys.executable, "-m", "jr2_cli", "logs", RUN, "-f", "--url", far.url],
         env={**os.environ, names.ENV_TOKEN: TOKEN},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
     assert command.stderr is not None
     while "attaching again" not in command.stderr.readline():
         pass
     command.send_signal(signal.SIGINT)
-    stdout, stderr = command.communicate(timeout=60)
+    stdout, stderr = command.communicate(timeout=LIMIT)
 
     assert (command.returncode, stdout) == (130, "")
     assert stderr.splitlines() == [
@@ -418,7 +440,7 @@ def test_an_interrupted_follower_says_that_the_run_goes_on(far: FarOrchestrator)
 )
 @pytest.mark.parametrize("cleanup", ["pass", "threading.Event().wait()"])
 def test_an_interrupted_up_says_whether_anything_was_applied(
-    instance: Path, writes: str, line: str, cleanup: str
+    begin: Begin, instance: Path, writes: str, line: str, cleanup: str
 ) -> None:
     """Also when what it cleans up does not end."""
     waiting = (
@@ -436,22 +458,21 @@ def test_an_interrupted_up_says_whether_anything_was_applied(
         "check.open_instance = wait\n"
         "sys.exit(main.main(['up']))\n"
     )
-    command = subprocess.Popen(
+    command = begin(
         [sys.executable, "-c", waiting],
         cwd=instance,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
     assert command.stdout is not None
     assert command.stdout.readline() == "up\n"
     command.send_signal(signal.SIGINT)
-    _, stderr = command.communicate(timeout=30)
+    _, stderr = command.communicate(timeout=LIMIT)
 
     assert (command.returncode, stderr) == (130, f"{line}\n")
 
 
-def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
+def test_a_command_whose_cleanup_hangs_leaves_all_the_same(begin: Begin) -> None:
     hanging = (
         "import sys, threading\n"
         "from jr2_cli import application, interrupt, main\n"
@@ -465,17 +486,19 @@ def test_a_command_whose_cleanup_hangs_leaves_all_the_same() -> None:
         "application.run = hang\n"
         "sys.exit(main.main(['runs']))\n"
     )
-    command = subprocess.Popen([sys.executable, "-c", hanging], stdout=subprocess.PIPE, text=True)
+    command = begin([sys.executable, "-c", hanging], stdout=subprocess.PIPE)
     assert command.stdout is not None
     command.stdout.readline()
 
     command.send_signal(signal.SIGINT)
 
-    assert command.wait(timeout=30) == 130
+    assert command.wait(timeout=LIMIT) == 130
     command.stdout.close()
 
 
-def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits() -> None:
+def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits(
+    begin: Begin,
+) -> None:
     """As one is that comes just before the wait begins: the kernel wakes nobody for it."""
     waiting = (
         "import signal, sys, threading\n"
@@ -488,18 +511,17 @@ def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits(
         "application.run = wait\n"
         "sys.exit(main.main(['runs']))\n"
     )
-    command = subprocess.Popen(
+    command = begin(
         [sys.executable, "-c", waiting],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
     assert command.stdout is not None
     assert command.stdout.readline() == "up\n"
 
     command.send_signal(signal.SIGINT)
     try:
-        _, stderr = command.communicate(timeout=30)
+        _, stderr = command.communicate(timeout=LIMIT)
     finally:
         command.kill()
         command.communicate()
@@ -507,26 +529,26 @@ def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits(
     assert (command.returncode, stderr) == (130, "interrupted\n")
 
 
-def test_what_was_started_ends_with_a_command_that_is_killed() -> None:
+def test_what_was_started_ends_with_a_command_that_is_killed(begin: Begin) -> None:
     killed = (
         "import sys, threading\n"
         "from jr2_cli import processes\n"
-        "child = processes.start([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "child = processes.start([sys.executable, '-c', 'import time; time.sleep(3600)'])\n"
         "print(child.pid, flush=True)\n"
         "threading.Event().wait()\n"
     )
-    command = subprocess.Popen([sys.executable, "-c", killed], stdout=subprocess.PIPE, text=True)
+    command = begin([sys.executable, "-c", killed], stdout=subprocess.PIPE)
     assert command.stdout is not None
     child = int(command.stdout.readline())
 
     command.kill()
-    command.wait(timeout=30)
+    command.wait(timeout=LIMIT)
     command.stdout.close()
 
     assert _gone(child)
 
 
-def _gone(pid: int, within: float = 20.0) -> bool:
+def _gone(pid: int, within: float = LIMIT) -> bool:
     """Wait until a process is no more, or only a name that its parent has not read yet."""
     deadline = time.monotonic() + within
     while time.monotonic() < deadline:

@@ -37,7 +37,7 @@ def test_the_announced_port_is_the_address_and_kubectl_ends_with_it(kubectl: Far
         'print("a word before", flush=True)\n'
         'print("Forwarding from 127.0.0.1:40331 -> 4000", flush=True)\n'
         'print("Forwarding from [::1]:40331 -> 4000", flush=True)\n'
-        "time.sleep(60)\n"
+        "time.sleep(3600)\n"
     )
 
     with forward(kubectl) as opened:
@@ -65,7 +65,7 @@ def test_a_kubectl_that_fails_is_quoted(kubectl: FarKubectl) -> None:
 def test_a_kubectl_that_announces_nothing_is_not_waited_for_for_ever(
     kubectl: FarKubectl,
 ) -> None:
-    kubectl.does('print("waiting", file=sys.stderr, flush=True)\ntime.sleep(60)\n')
+    kubectl.does('print("waiting", file=sys.stderr, flush=True)\ntime.sleep(3600)\n')
 
     with pytest.raises(ForwardFailed, match=r"announced no port within 0\.5s"):
         forward(kubectl, within=0.5)
@@ -171,7 +171,7 @@ ANNOUNCES = 'print("Forwarding from 127.0.0.1:1 -> 4000", flush=True)\n'
 COMPLAINS = (
     'print("E1130 02:00:00.1 error forwarding port 4000: refused", file=sys.stderr, flush=True)\n'
 )
-STAYS = "time.sleep(60)\n"
+STAYS = "time.sleep(3600)\n"
 ENDS = 'sys.exit("error: unable to forward port because pod is not running")\n'
 GOING = (
     "error: namespace my-instance of kind-jr2 is being deleted — once it is gone, `jr2 up` deploys "
@@ -183,8 +183,8 @@ UNREADY = "error: the Orchestrator in namespace my-instance of kind-jr2 is not r
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the cluster after a moment; the last wait is longer than a test may last."""
-    monkeypatch.setattr(way, "_OPEN_SECONDS", (0.5, 600.0))
-    monkeypatch.setattr(way, "_ANSWER_SECONDS", (0.5, 600.0))
+    monkeypatch.setattr(way, "_OPEN_SECONDS", (2.0, 600.0))
+    monkeypatch.setattr(way, "_ANSWER_SECONDS", (2.0, 600.0))
 
 
 @pytest.mark.usefixtures("soon")
@@ -274,7 +274,7 @@ def test_a_kubectl_that_is_slow_and_says_no_error_is_waited_for(
     kubectl: FarKubectl,
 ) -> None:
     kubectl.does(
-        "if sum(1 for _ in open(os.path.join(folder, 'started'))) == 1: time.sleep(60)\n"
+        "if sum(1 for _ in open(os.path.join(folder, 'started'))) == 1: time.sleep(3600)\n"
         "print('a warning', file=sys.stderr, flush=True)\n"
         f'print("Forwarding from 127.0.0.1:{far.port} -> 4000", flush=True)\n{STAYS}'
     )

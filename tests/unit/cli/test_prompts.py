@@ -16,6 +16,7 @@ from typing import Any, TextIO
 import pytest
 
 from jr2_cli import prompts
+from tests.waiting import LIMIT
 
 QUESTION = "where should the git ssh key come from?"
 OPTIONS = ("generate", "use /home/you/.ssh/id", "paste")
@@ -29,15 +30,18 @@ class Terminal:
         self._person = person
         self.stdin, self.stderr = stdin, stderr
         self.shown = ""
+        self._read = b""
 
     def type(self, text: str) -> None:
         os.write(self._person, text.encode())
 
     def read_until(self, text: str) -> None:
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + LIMIT
         while text not in self.shown:
             assert time.monotonic() < deadline, f"{text!r} was not shown: {self.shown!r}"
-            self.shown += os.read(self._person, 65536).decode()
+            # What is read may end in the middle of a letter.
+            self._read += os.read(self._person, 65536)
+            self.shown = self._read.decode(errors="replace")
 
     def settings(self) -> list[Any]:
         return termios.tcgetattr(self.stdin.fileno())
@@ -53,7 +57,7 @@ class Terminal:
         for wait, text in steps:
             self.read_until(wait)
             self.type(text)
-        thread.join(10)
+        thread.join(LIMIT)
         assert not thread.is_alive()
         return found[0]
 

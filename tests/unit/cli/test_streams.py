@@ -11,6 +11,7 @@ import pytest
 
 from jr2_cli import verbs
 from tests.unit.cli.conftest import Said, clean_environment, run_status
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import FarOrchestrator
@@ -30,7 +31,7 @@ def redirected(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     return Said(done.returncode, done.stdout, done.stderr)

@@ -20,6 +20,7 @@ from jr2.errors import StepFailed
 from jr2_cli.tools import cache as cache_folder
 from jr2_cli.tools import catalogue, golang, install, lookup, packages
 from jr2_cli.tools.official import table
+from tests.waiting import LIMIT
 
 ETCD = catalogue.BY_NAME["etcd"]
 KUBE_PROXY = catalogue.BY_NAME["kube-proxy"]
@@ -272,7 +273,7 @@ def test_too_little_disk_is_said_before_anything_is_built(
 
 
 def wait_for(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + LIMIT
     while not holds():
         assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.01)
@@ -294,7 +295,7 @@ def test_who_holds_the_lock_is_named_also_when_it_says_so_late(tmp_path: Path) -
     late.join()
     wait_for(lambda: bool(said))
     os.close(descriptor)
-    waiting.join(30)
+    waiting.join(LIMIT)
     assert said == [4711]
 
 
@@ -316,7 +317,7 @@ def test_two_installs_at_once_build_each_program_once(place: Place, tmp_path: Pa
     with pipe.open("w"):
         pass
     for thread in threads:
-        thread.join(30)
+        thread.join(LIMIT)
 
     assert [item.source for item in results] == ["cache", "cache"]
     assert len(place.asked()) == 1
@@ -328,7 +329,7 @@ def test_an_interrupted_build_leaves_no_program_and_the_next_one_works(
 ) -> None:
     started = tmp_path / "started"
     (place.go / "before").write_text(
-        f'echo half > "$out"; echo $$ > {started}.part; mv {started}.part {started}; sleep 60\n'
+        f'echo half > "$out"; echo $$ > {started}.part; mv {started}.part {started}; sleep 3600\n'
     )
     child = subprocess.Popen(
         [sys.executable, "-m", "jr2_cli", "tools", "install", "etcd"],
@@ -338,7 +339,7 @@ def test_an_interrupted_build_leaves_no_program_and_the_next_one_works(
     )
     wait_for(started.exists)
     child.send_signal(number)
-    child.wait(30)
+    child.wait(LIMIT)
     build = int(started.read_text())
     with contextlib.suppress(ProcessLookupError):
         os.killpg(build, signal.SIGKILL)

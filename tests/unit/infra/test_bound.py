@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from jr2_infra import bound, processes
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties processes")
 
@@ -42,7 +43,7 @@ def test_the_program_is_the_process_that_was_started_under_its_own_name(tmp_path
         stdout=subprocess.PIPE,
         text=True,
     ) as child:
-        assert child.communicate(timeout=30)[0] == f"{child.pid} {['-c', show]}\n"
+        assert child.communicate(timeout=LIMIT)[0] == f"{child.pid} {['-c', show]}\n"
 
 
 def test_a_parent_that_ended_before_the_kernel_was_asked_leaves_nothing(tmp_path: Path) -> None:

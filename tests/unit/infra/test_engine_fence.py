@@ -126,7 +126,7 @@ def test_a_lease_without_a_nonce_is_nobodys(server: LeaseServer, run: dict[str, 
 
 def test_no_write_after_the_command_is_gone(server: LeaseServer, run: dict[str, str]) -> None:
     server.nonces = OURS
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as command:
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"]) as command:
         run[run_file.WRAPPER_PID] = str(command.pid)
         run[run_file.WRAPPER_START] = process_table.start_of(command.pid) or ""
         fence.check(run)

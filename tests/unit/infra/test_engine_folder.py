@@ -24,7 +24,7 @@ from jr2_infra.engine.folder import run_folder
 with run_folder(Path(sys.argv[1])) as folder:
     (folder / "checkpoint.json").write_text("half")
     print(folder, flush=True)
-    time.sleep(60)
+    time.sleep(3600)
 """
 
 

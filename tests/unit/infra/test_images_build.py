@@ -21,6 +21,7 @@ from jr2_infra.images.build.image import Builder
 from jr2_infra.images.build.layers import Layer
 from jr2_infra.images.mirror import sources_list
 from jr2_infra.images.mirror.archive import Archive
+from tests.waiting import LIMIT
 
 DEB822 = """\
 # The distribution
@@ -283,9 +284,9 @@ def test_a_second_build_waits_for_the_first(tmp_path: Path) -> None:
     thread = threading.Thread(target=second)
     with store.locked(tmp_path, first_done.set):
         thread.start()
-        assert waits.wait(20)
+        assert waits.wait(LIMIT)
         order.append("first")
-    thread.join(20)
+    thread.join(LIMIT)
     assert order == ["first", "second"]
     assert not first_done.is_set()
 

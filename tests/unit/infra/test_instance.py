@@ -18,6 +18,7 @@ import pytest
 from jr2.errors import StepFailed
 from jr2_infra import processes
 from jr2_infra.facts import instance, kit
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.infra.conftest import MakeInstance
@@ -252,13 +253,17 @@ def test_code_that_never_ends_is_stopped_and_named(
 
 
 def test_a_config_that_never_ends_is_named(
-    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch
+    make_instance: MakeInstance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(instance, "_LIMIT", 1.0)
-    root = make_instance({"jr2_config.py": "while True:\n    pass\n"})
+    monkeypatch.setattr(instance, "_SLOW", 0.1)
+    monkeypatch.setattr(processes, "time", Stopped)
+    runs = tmp_path / "runs"
+    endless = f"open({str(runs)!r}, 'w').close()\nwhile True:\n    pass\n"
+    root = make_instance({"jr2_config.py": endless})
 
     with pytest.raises(StepFailed, match=r"took more than 1s while it loaded \S+/jr2_config.py$"):
-        instance.read_instance(root)
+        instance.read_instance(root, reporter=Shown(after=runs))
 
 
 @pytest.mark.parametrize("kernel", [True, False])
@@ -285,7 +290,7 @@ def test_the_child_ends_with_its_parent(make_instance: MakeInstance, kernel: boo
         os.kill(pid, 0)
         parent.kill()
         try:
-            ended, _, _ = select.select([parent.stderr], [], [], 20)
+            ended, _, _ = select.select([parent.stderr], [], [], LIMIT)
             assert ended
             assert parent.stderr.read() == ""
         finally:

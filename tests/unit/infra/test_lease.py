@@ -21,6 +21,7 @@ from jr2.errors import StepFailed
 from jr2_infra import process_table
 from jr2_infra.lease import ConvergeLease, Holder, nonce_of
 from tests.reporter import Reporter
+from tests.waiting import LIMIT
 
 START = datetime(2026, 11, 30, 12, 0, 0, tzinfo=UTC)
 
@@ -375,7 +376,7 @@ SLEEPER = (
     "child = os.fork()\n"
     "os.setpgid(0, 0) if child == 0 else None\n"
     "print(os.getpid(), flush=True)\n"
-    "time.sleep(60)\n"
+    "time.sleep(3600)\n"
 )
 
 
@@ -390,13 +391,16 @@ def engine() -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
         env={"JR2_RUN_FILE": "/dev/shm/jr2-0-abc/run.json"},
     )
     assert process.stdout is not None
-    pids = [int(process.stdout.readline()) for _ in range(2)]
-    yield process, pids
-    for pid in pids:
-        if process_table.start_of(pid) is not None:
-            os.kill(pid, 9)
-    process.stdout.close()
-    process.wait()
+    pids: list[int] = []
+    try:
+        pids += [int(process.stdout.readline()) for _ in range(2)]
+        yield process, pids
+    finally:
+        for pid in {process.pid, *pids}:
+            if process_table.start_of(pid) is not None:
+                os.kill(pid, 9)
+        process.stdout.close()
+        process.wait()
 
 
 def take_over_from(http: httpx2.Client, process: subprocess.Popen[str], start: str) -> None:
@@ -407,7 +411,7 @@ def take_over_from(http: httpx2.Client, process: subprocess.Popen[str], start: s
 
 
 def gone(pid: int) -> bool:
-    until = time.monotonic() + 5
+    until = time.monotonic() + LIMIT
     while process_table.start_of(pid) is not None and time.monotonic() < until:
         time.sleep(0.01)
     return process_table.start_of(pid) is None
@@ -439,7 +443,7 @@ def test_what_is_left_is_ended_also_when_its_leader_is_gone(
 def test_a_process_that_came_by_the_number_is_not_touched(http: httpx2.Client) -> None:
     """4d: another program has the session number that the Lease names."""
     other = subprocess.Popen(
-        [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"],
+        [sys.executable, "-c", "print(flush=True); import time; time.sleep(3600)"],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

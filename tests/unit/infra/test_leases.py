@@ -20,6 +20,7 @@ from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan
 from jr2_infra.seen import plan_under
 from tests.reporter import Reporter
+from tests.waiting import LIMIT
 
 MARK = "/dev/shm/jr2-0-abc/run.json"
 
@@ -86,7 +87,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def engine() -> Iterator[subprocess.Popen[str]]:
     """A session as the engine's is."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "print(flush=True); import time; time.sleep(60)"],
+        [sys.executable, "-c", "print(flush=True); import time; time.sleep(3600)"],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
@@ -105,7 +106,7 @@ def start_of(process: subprocess.Popen[str]) -> str:
 
 
 def ended(process: subprocess.Popen[str]) -> bool:
-    process.wait(timeout=30)
+    process.wait(timeout=LIMIT)
     return process.returncode == -9
 
 

@@ -81,7 +81,7 @@ def test_a_kubectl_that_ends_before_an_answer_is_quoted(tmp_path: Path) -> None:
 
 
 def test_an_orchestrator_that_never_answers_is_not_waited_for_for_ever(tmp_path: Path) -> None:
-    silent = program(tmp_path, "print(announced, flush=True)\ntime.sleep(60)\n")
+    silent = program(tmp_path, "print(announced, flush=True)\ntime.sleep(3600)\n")
     with PortForward(silent, context=None, namespace="demo") as opened:
         with pytest.raises(ForwardFailed, match="cannot forward a port"):
             opened.wait_until_it_answers(0.3)

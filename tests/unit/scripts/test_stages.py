@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import LIMIT
+
 SCRIPT = Path(__file__).parents[3] / "scripts" / "stages.py"
 
 
@@ -138,12 +140,12 @@ sys.exit(stages.main([]))
 """
     child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
     try:
-        end = time.monotonic() + 60
+        end = time.monotonic() + LIMIT
         while not all((tmp_path / name).exists() for name in ("left", "right")):
             assert time.monotonic() < end
             time.sleep(0.02)
         child.send_signal(sent)
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=LIMIT)
     finally:
         child.kill()
 

@@ -38,6 +38,7 @@ from jr2_runtime.orchestrator.host import Processes, open_link
 from jr2_runtime.orchestrator.metrics import Metrics
 from jr2_runtime.orchestrator.program import take_up
 from jr2_runtime.orchestrator.store import Store
+from tests.waiting import LIMIT
 
 INSTANCE_TOKEN = "instance-token"
 PUBLISH_TOKEN = "publish-token"
@@ -320,7 +321,7 @@ class Bench:
         return found
 
     async def eventually(self, what: Callable[[], Any]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             while True:
                 found = what()
                 if asyncio.iscoroutine(found):

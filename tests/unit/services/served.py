@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx2
 
+from tests.waiting import LIMIT
+
 
 @dataclass
 class Served:
@@ -24,7 +26,7 @@ class Served:
     def stop(self) -> tuple[int, list[dict[str, Any]]]:
         """Tell it to end as the kubelet does; return its exit code and what else it logged."""
         self.process.send_signal(signal.SIGTERM)
-        log, _ = self.process.communicate(timeout=20)
+        log, _ = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, [json.loads(line) for line in log.splitlines()]
 
 
@@ -47,12 +49,12 @@ def served(module: str, **own: str) -> Iterator[Served]:
         said = json.loads(process.stdout.readline())
         assert said["message"] == "listening", said
         with httpx2.Client(
-            base_url=f"http://127.0.0.1:{said['port']}", timeout=20, trust_env=False
+            base_url=f"http://127.0.0.1:{said['port']}", timeout=LIMIT, trust_env=False
         ) as client:
             yield Served(process, client, said)
     finally:
         process.kill()
-        process.wait(timeout=10)
+        process.wait(timeout=LIMIT)
         if process.stdout is not None:
             process.stdout.close()
 
@@ -64,7 +66,7 @@ def fails_to_start(module: str, **own: str) -> dict[str, Any]:
         env=environment(**own),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode == 1, done.stderr

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,6 +25,8 @@ import pytest
 
 from jr2 import names
 from jr2.rbac import OPERATOR_RULES
+from tests.ports import free_port
+from tests.waiting import LIMIT
 
 GROUP_PATH = f"/apis/{names.API_GROUP}/{names.API_VERSION}"
 KINDS = {"sandboxes": "Sandbox", "repos": "Repo"}
@@ -132,7 +133,7 @@ class Operator:
     def health(self, path: str = "healthz") -> tuple[int, Any]:
         try:
             with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.port}/{path}", timeout=10
+                f"http://127.0.0.1:{self.port}/{path}", timeout=LIMIT
             ) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
@@ -143,7 +144,7 @@ class Operator:
 
     def stop(self) -> tuple[int, list[dict[str, Any]]]:
         self.process.send_signal(signal.SIGTERM)
-        _, log = self.process.communicate(timeout=20)
+        _, log = self.process.communicate(timeout=LIMIT)
         return self.process.returncode, [json.loads(line) for line in log.splitlines()]
 
 
@@ -174,9 +175,7 @@ def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], Operator
     started: list[Operator] = []
 
     def start() -> Operator:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = int(free.getsockname()[1])
+        port = free_port()
         process = subprocess.Popen(
             [sys.executable, "-m", "jr2_runtime.operator", "--health-port", str(port)],
             env={"KUBECONFIG": str(config), "PATH": os.environ["PATH"], "HOME": str(tmp_path)},
@@ -186,21 +185,23 @@ def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], Operator
         started.append(Operator(process, port))
         return started[-1]
 
-    yield start
-    for each in started:
-        if each.process.poll() is None:
-            each.process.kill()
-            each.process.communicate()
-    cluster.stopping.set()
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    try:
+        yield start
+    finally:
+        for each in started:
+            if each.process.poll() is None:
+                each.process.kill()
+                each.process.communicate()
+        cluster.stopping.set()
+        server.shutdown()
+        serving.join()
+        server.server_close()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + LIMIT
     while not condition():
-        assert time.monotonic() < deadline, "the condition was not met in 30 s"
+        assert time.monotonic() < deadline, "the condition was not met"
         threading.Event().wait(0.05)
 
 

@@ -31,6 +31,7 @@ from jr2_runtime.orchestrator.store import (
     steps,
 )
 from jr2_runtime.orchestrator.store.runs import SETTLED_FOR_MS, Changes
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -428,7 +429,7 @@ async def test_a_write_that_is_alone_joins_the_thread_when_that_is_at_work(tmp_p
 
     def waits(_: sqlite3.Connection) -> None:
         begun.set()
-        go_on.wait(20)
+        go_on.wait(LIMIT)
 
     try:
         for _ in range(10):

@@ -13,6 +13,7 @@ import pytest
 
 from jr2_runtime.serving import Server, listen
 from jr2_runtime.serving.connections import Connection
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +52,7 @@ async def said(port: int, *pieces: bytes) -> bytes:
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             return await reader.read()
     finally:
         writer.close()
@@ -76,7 +77,7 @@ async def test_what_is_no_http_gets_the_error_body_and_ends(request_: bytes) -> 
 async def test_a_head_that_does_not_come_ends_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Connection, "head_seconds", 0.1)
+    monkeypatch.setattr(Connection, "head_seconds", 0.5)
     async with serving() as port:
         assert await said(port) == b""
         code, body = parts(await said(port, b"GET / HTTP/1.1\r\nHost: a\r\n"))
@@ -88,12 +89,12 @@ async def test_a_head_that_does_not_come_ends_the_connection(
 
 
 async def test_a_byte_now_and_then_does_not_prolong_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Connection, "head_seconds", 0.3)
+    monkeypatch.setattr(Connection, "head_seconds", 1.0)
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         closed = asyncio.ensure_future(reader.read())
         sent = 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             while not closed.done():
                 writer.write(b"G")
                 sent += 1
@@ -106,7 +107,7 @@ async def test_a_byte_now_and_then_does_not_prolong_it(monkeypatch: pytest.Monke
 async def test_a_body_that_nobody_wants_ends_its_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Connection, "linger_seconds", 0.1)
+    monkeypatch.setattr(Connection, "linger_seconds", 0.5)
     head = b"POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"
     async with serving() as port:
         assert (await said(port, head, b"x" * 1000)).endswith(b"\r\n\r\nok")
@@ -117,19 +118,19 @@ async def test_a_body_that_nobody_wants_ends_its_connection(
 
 async def test_who_is_served_has_no_deadline_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("head_seconds", "linger_seconds"):
-        monkeypatch.setattr(Connection, name, 0.05)
+        monkeypatch.setattr(Connection, name, 0.5)
     async with serving() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(b"POST /read HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nx")
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.readexactly(1), 0.2)
+                await asyncio.wait_for(reader.readexactly(1), 1.0)
             writer.write(b"x")
-            answer = await asyncio.wait_for(reader.readuntil(b"ok"), 10)
+            answer = await asyncio.wait_for(reader.readuntil(b"ok"), LIMIT)
             assert answer.startswith(b"HTTP/1.1 200")
             # Between two requests uvicorn's own time holds, which is longer.
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.readexactly(1), 0.2)
+                await asyncio.wait_for(reader.readexactly(1), 1.0)
         writer.close()
 
 
@@ -140,7 +141,7 @@ async def test_a_connection_too_many_is_closed(monkeypatch: pytest.MonkeyPatch) 
         # Both are there once the second has been answered.
         for reader, writer in held:
             writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            await asyncio.wait_for(reader.readuntil(b"ok"), 10)
+            await asyncio.wait_for(reader.readuntil(b"ok"), LIMIT)
         assert await said(port) == b""
         held[0][1].close()
         await held[0][1].wait_closed()
@@ -148,7 +149,7 @@ async def test_a_connection_too_many_is_closed(monkeypatch: pytest.MonkeyPatch) 
         async def again() -> bytes:
             return await said(port, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             while not (await again()).startswith(b"HTTP/1.1 200"):
                 pass
         held[1][1].close()

@@ -20,6 +20,7 @@ import pytest
 from jr2 import frames, names
 from jr2_runtime.worker import spawn, supervisor
 from jr2_runtime.worker.settings import Settings, read_settings
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -227,7 +228,7 @@ def test_the_supervisor_imports_no_service() -> None:
         """
     )
     output = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=LIMIT
     ).stdout.splitlines()
     top, own = (json.loads(line) for line in output)
     kit = {"jr2", "pydantic", "pydantic_core", "annotated_types", "typing_extensions"}

@@ -16,11 +16,12 @@ import pytest
 from jr2_cli.local_cluster import layout, record, report
 from jr2_cli.local_cluster.supervision import logs, plan, process_table, remains, supervisor
 from jr2_infra.process_table import start_of
+from tests.waiting import LIMIT
 
 SLEEP = ("/bin/sh", "-c", "while :; do sleep 0.02; done")
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 20.0) -> None:
+def wait_for(holds: Callable[[], bool], seconds: float = LIMIT) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "the condition did not hold in time"
@@ -74,7 +75,7 @@ class Started:
 
     def stop(self) -> int:
         self.child.send_signal(signal.SIGTERM)
-        return self.child.wait(30)
+        return self.child.wait(LIMIT)
 
 
 @pytest.fixture
@@ -114,7 +115,8 @@ def test_stop_ends_each_process_after_those_that_need_it(
 ) -> None:
     # Each writes its name when it is told to end, some time after it was told.
     script = (
-        f"trap 'sleep 0.1; echo $0 >> {tmp_path}/ends; exit' TERM; while :; do sleep 0.02; done"
+        f"trap 'sleep 0.1; echo $0 >> {tmp_path}/ends; exit' TERM; touch {tmp_path}/$0.listens; "
+        "while :; do sleep 0.02; done"
     )
     names = ("store", "server", "client")
     one = start(
@@ -123,6 +125,7 @@ def test_stop_ends_each_process_after_those_that_need_it(
         service("client", "/bin/sh", "-c", script, "client", after=["server", "store"]),
     )
     pids = [one.pid(name) for name in names]
+    wait_for(lambda: all((tmp_path / f"{name}.listens").exists() for name in names))
 
     assert one.stop() == 0
 
@@ -215,7 +218,7 @@ def test_a_second_supervisor_ends_and_touches_nothing(start: Callable[..., Start
     pid = one.pid("worker")
     second = start(service("worker"))
 
-    assert second.child.wait(30) == supervisor.EXIT_SECOND
+    assert second.child.wait(LIMIT) == supervisor.EXIT_SECOND
 
     assert one.pid("worker") == pid
     assert remains.is_running(one.work.lock)

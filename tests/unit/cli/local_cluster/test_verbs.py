@@ -15,6 +15,7 @@ from jr2.errors import Aborted, Refusal, StepFailed
 from jr2_cli.local_cluster import layout, lifecycle, record
 from jr2_cli.local_cluster.definition import certificates
 from jr2_cli.local_cluster.supervision import plan, process_table, remains
+from tests.waiting import LIMIT
 
 
 class Voice:
@@ -119,9 +120,9 @@ def test_a_second_verb_waits_for_the_first(cluster: lifecycle.Cluster) -> None:
     assert isinstance(cluster.reporter, Voice)
     with cluster._locked():
         second.start()
-        assert cluster.reporter.said.wait(30)
+        assert cluster.reporter.said.wait(LIMIT)
         assert cluster.reporter.lines == ["cluster: another `jr2 cluster` is at work, waiting"]
-    second.join(30)
+    second.join(LIMIT)
 
     # The first one removed the folder that both had locked; the second one made it anew.
     assert errors == ["there is no local cluster — `jr2 cluster create` makes one"]
@@ -162,14 +163,14 @@ def test_a_supervisor_ends_when_told_though_what_it_wrote_cannot_be_read(
         [sys.executable, "-m", module, str(files.plan)], stderr=subprocess.DEVNULL
     )
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LIMIT
         while not process_table.find_marked(work.mark, work.folder):
             assert time.monotonic() < deadline, "the service does not start"
             time.sleep(0.02)
 
         cluster._stop_supervisor()
 
-        assert child.wait(30) == 0
+        assert child.wait(LIMIT) == 0
         assert remains.leftovers(work) == set()
     finally:
         child.kill()

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT
+
 HOST = Path(__file__).resolve().parents[3] / "programs" / "pulumi-language-python"
 
 
@@ -23,6 +25,6 @@ def test_a_signal_ends_it_quietly(stop: signal.Signals) -> None:
         assert child.stdout is not None
         assert int(child.stdout.readline()) > 0
         child.send_signal(stop)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=LIMIT)
 
     assert (child.returncode, out, err) == (0, "", "")

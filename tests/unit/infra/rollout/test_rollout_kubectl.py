@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jr2_infra.kubectl import RolloutStatus
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.infra.rollout.conftest import Rollout
@@ -22,7 +23,7 @@ def program(folder: Path, body: str) -> Path:
 
 
 def until(answer: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LIMIT
     while not answer():
         assert time.monotonic() < deadline
 
@@ -50,7 +51,7 @@ def test_a_kubectl_that_lost_its_connection_has_no_words(rollout: Rollout, tmp_p
     beside = RolloutStatus(kubectl, tmp_path / "config", rollout.workload)
     try:
         until(ended.exists)
-        beside._child.wait(timeout=10)
+        beside._child.wait(timeout=LIMIT)
         assert beside.last_words() is None
     finally:
         beside.stop()

@@ -271,7 +271,7 @@ def kubectl(tmp_path: Path, orchestrator: Orchestrator) -> Path:
         "#!/bin/sh\n"
         f"echo 'Forwarding from 127.0.0.1:{port} -> 4000'\n"
         'echo "$@" > "$(dirname "$0")/arguments"\n'
-        "exec sleep 60\n"
+        "exec sleep 3600\n"
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return script

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 import threading
 import time
@@ -20,6 +19,8 @@ import pytest
 from jr2 import names
 from jr2.custodian import Ports, bootstrap, script
 from tests.envoy import envoy
+from tests.ports import free_port
+from tests.waiting import LIMIT
 
 TOKEN = "jr2-instance-harness.signed-0123456789"
 STAND_IN = {"Authorization": "Bearer jr2-held-JR2_SANDBOX_TOKEN"}
@@ -56,13 +57,6 @@ def _server(orchestrator: Orchestrator) -> ThreadingHTTPServer:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     return server
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @dataclass
@@ -102,9 +96,9 @@ def custodian(folder: Path, orchestrator_port: int, **more: str) -> Iterator[Cus
     health = f"http://127.0.0.1:{ports.health}"
     try:
         with httpx2.Client(
-            base_url=f"http://127.0.0.1:{ports.control}", timeout=20, trust_env=False
+            base_url=f"http://127.0.0.1:{ports.control}", timeout=LIMIT, trust_env=False
         ) as client:
-            until = time.monotonic() + 20
+            until = time.monotonic() + LIMIT
             while True:
                 with contextlib.suppress(httpx2.HTTPError):
                     if client.get(f"{health}/healthz").status_code == 200:
@@ -115,7 +109,7 @@ def custodian(folder: Path, orchestrator_port: int, **more: str) -> Iterator[Cus
             yield Custodian(client, health, log)
     finally:
         child.terminate()
-        child.wait(timeout=20)
+        child.wait(timeout=LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +268,7 @@ def test_it_does_not_start_with_a_value_that_no_header_carries(
         [*command, "--mode", "validate"],
         env=environment(tmp_path),
         capture_output=True,
-        timeout=30,
+        timeout=LIMIT,
         check=False,
     )
     assert done.returncode != 0

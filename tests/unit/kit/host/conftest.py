@@ -24,9 +24,10 @@ import pytest
 
 import jr2
 from jr2 import frames, host, names
+from tests.waiting import LIMIT
 
 KIT = os.pathsep.join(str(Path(one.__file__ or "").parents[1]) for one in (jr2, pydantic))
-DEADLINE = 20.0
+DEADLINE = LIMIT
 
 PING = """
 from __future__ import annotations
