@@ -445,3 +445,39 @@ async def test_a_write_that_is_alone_joins_the_thread_when_that_is_at_work(tmp_p
     finally:
         go_on.set()
         store.close()
+
+
+async def test_what_is_written_in_one_turn_of_the_loop_is_one_transaction(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db")
+    ran: list[str] = []
+
+    def fits(_: sqlite3.Connection) -> None:
+        ran.append("fits")
+
+    def breaks(_: sqlite3.Connection) -> None:
+        ran.append("breaks")
+        raise Stale("no")
+
+    try:
+        made = await asyncio.gather(store.write(fits), store.write(breaks), return_exceptions=True)
+
+        # Together, then each alone, since one of them does not fit.
+        assert ran == ["fits", "breaks", "fits", "breaks"]
+        assert made[0] is None
+        assert isinstance(made[1], Stale)
+    finally:
+        store.close()
+
+
+async def test_a_close_commits_what_was_asked_for_in_the_same_turn(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.db")
+    written = asyncio.ensure_future(
+        store.write(lambda db: assemblies.make_current(db, assembly(A), 0))
+    )
+    await asyncio.sleep(0)
+
+    store.close()
+
+    await written
+    with sqlite3.connect(tmp_path / "state.db") as other:
+        assert other.execute("SELECT hash FROM assemblies").fetchall() == [(A,)]

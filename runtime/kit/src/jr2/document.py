@@ -63,7 +63,8 @@ def view_json(chart: Chart, snapshot: Snapshot) -> str:
     The text is put together from texts that are there already, the context's among them, for this
     is done in each step.
     """
-    at_gates = _gates(chart, snapshot, ROOT_PLACE) if snapshot.status == "active" else ()
+    is_open = snapshot.status == "active" and (snapshot.gates or snapshot.children)
+    at_gates = _gates(chart, snapshot, ROOT_PLACE) if is_open else ()
     children = _actors(chart, snapshot, ROOT_PLACE) if snapshot.children else ()
     return (
         f'{{"status":"{snapshot.status}","value":{json_text(value(chart, snapshot))},'
@@ -97,17 +98,22 @@ def _gates(chart: Chart, snapshot: Snapshot, place: Place) -> list[str]:
     found: list[str] = []
     for index, opened in snapshot.gates.items():
         node = chart.nodes[index]
-        accepts = ",".join([_accepted_json(event) for event in _accepts(node)])
         id_ = gate_key(place.prefix, node, snapshot.entries[index])
-        path = [*place.actors, *node.path]
         found.append(
-            f'{{"gate":{json_text(opened.gate)},"id":{json_text(id_)},"path":{json_text(path)},'
-            f'"accepts":[{accepts}],"meta":{opened.meta}}}'
+            f'{{"gate":{json_text(opened.gate)},"id":{json_text(id_)},'
+            f'{_of_any_entry(node, place.actors)},"meta":{opened.meta}}}'
         )
     for key, child in snapshot.children.items():
         inner, within, _ = inside(chart, key, place)
         found += _gates(inner, child, within)
     return found
+
+
+@lru_cache(maxsize=1024)
+def _of_any_entry(node: Node, actors: tuple[str, ...]) -> str:
+    """Return what is the same for each entry into a Gate, as members of a JSON object."""
+    accepts = ",".join([_accepted_json(event) for event in _accepts(node)])
+    return f'"path":{json_text([*actors, *node.path])},"accepts":[{accepts}]'
 
 
 @lru_cache(maxsize=1024)

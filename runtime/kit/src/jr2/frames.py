@@ -85,21 +85,22 @@ class Splitter:
         self._data += data
         found: list[tuple[bytes, bytes]] = []
         at, end = 0, len(self._data)
-        while end - at >= _LENGTHS.size:
-            head, body = _lengths(self._data[at : at + _LENGTHS.size])
-            start = at + _LENGTHS.size
-            if end - start < head + body:
-                break
-            at = start + head + body
-            found.append(
-                (bytes(self._data[start : start + head]), bytes(self._data[at - body : at]))
-            )
+        # A view, for a slice of the data would be copied once more.
+        with memoryview(self._data) as whole:
+            while end - at >= _LENGTHS.size:
+                head, body = _lengths(whole, at)
+                start = at + _LENGTHS.size
+                middle = start + head
+                if end - middle < body:
+                    break
+                at = middle + body
+                found.append((bytes(whole[start:middle]), bytes(whole[middle:at])))
         del self._data[:at]
         return found
 
 
-def _lengths(data: bytes | bytearray) -> tuple[int, int]:
-    head_length, body_length = _LENGTHS.unpack(data)
+def _lengths(data: bytes | memoryview, at: int = 0) -> tuple[int, int]:
+    head_length, body_length = _LENGTHS.unpack_from(data, at)
     if head_length > MAX_HEADER or body_length > MAX_BODY:
         raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")
     return head_length, body_length

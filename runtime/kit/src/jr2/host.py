@@ -34,7 +34,7 @@ from .built import BuiltMachine
 from .host_kept import Kept
 from .host_tasks import TaskLoop
 from .kernel import EventRefused, Step
-from .snapshot import SnapshotError, read_again
+from .snapshot import Snapshot, SnapshotError
 from .tasks import reason
 from .wire import AssemblyManifest
 
@@ -42,6 +42,8 @@ _PIECE: Final = 256 * 2**10
 """How many bytes are read at once."""
 _LATEST: Final = 0.002
 """Seconds that an answer waits at most for the next step to end, but for the length of that step."""
+_LOOK: Final = 0.0005
+"""Seconds of steps after which the memory in use is looked at."""
 _SHARE: Final = 0.6
 """Of the memory that is left after the load: what may be in use between two steps."""
 _STACK: Final = 2 * 2**20
@@ -90,6 +92,7 @@ def main(assembly: Path, fd: int) -> NoReturn:
     splitter = frames.Splitter()
     # One buffer: a new one of this length for each piece would be three calls of the kernel.
     buffer = memoryview(bytearray(_PIECE))
+    looked = time.monotonic()
     while True:
         try:
             read = connection.recv_into(buffer)
@@ -101,14 +104,21 @@ def main(assembly: Path, fd: int) -> NoReturn:
             _end(1)
         if not read:
             _end(0)
+        began = time.monotonic()
         for header, body in received:
             host.handle(header, body)
-            if host.is_worn():
-                # What waits is made in the next process: one run's leak is not another's fault.
+            now = time.monotonic()
+            # What a step takes in less time is little, and the look at it is a call of the kernel.
+            if now - looked >= _LOOK:
+                looked = now
+                if host.is_worn():
+                    # What waits is made in the next process: one run's leak is not another's fault.
+                    channel.flush()
+                    print("the Assembly process holds too much memory, and ends", file=sys.stderr)
+                    _end(1)
+            if now - began >= _LATEST:
+                began = now
                 channel.flush()
-                print("the Assembly process holds too much memory, and ends", file=sys.stderr)
-                _end(1)
-            channel.flush(after=_LATEST)
         channel.flush()
 
 
@@ -122,7 +132,6 @@ class _Channel:
         self._connection = connection
         self._lock = threading.Lock()
         self._kept: list[bytes] = []
-        self._since = 0.0
 
     def keep(self, reply: BaseModel, body: bytes = b"") -> None:
         """Have one reply go with the next flush.
@@ -130,15 +139,21 @@ class _Channel:
         Raises:
             frames.FrameError: it is longer than a frame may be; nothing is sent of it.
         """
-        frame = frames.frame(reply.__pydantic_serializer__.to_json(reply), body)
+        self.keep_text(_text(reply), body)
+
+    def keep_text(self, reply: bytes, body: bytes = b"") -> None:
+        """Have one reply, as JSON text, go with the next flush.
+
+        Raises:
+            frames.FrameError: it is longer than a frame may be; nothing is sent of it.
+        """
+        frame = frames.frame(reply, body)
         with self._lock:
-            if not self._kept:
-                self._since = time.monotonic()
             self._kept.append(frame)
 
-    def flush(self, after: float = 0.0) -> None:
-        """Send what is kept, if its first part has been kept for so many seconds."""
-        if self._kept and (not after or time.monotonic() - self._since >= after):
+    def flush(self) -> None:
+        """Send what is kept."""
+        if self._kept:
             with self._lock:
                 self._send()
 
@@ -187,7 +202,7 @@ class Host:
         """Answer one request; whatever goes wrong is an answer too."""
         number = 0
         try:
-            request = host_wire.Request.model_validate_json(header)
+            request = host_wire.Request.__pydantic_validator__.validate_json(header)
             number = request.id
             self._serve(request, body)
         except _NoAnswer as broken:
@@ -285,7 +300,7 @@ class Host:
         except ValueError:
             raise EventRefused(400, "the input is not JSON") from None
         step = machine.start(input, _needed(request.run_id, "run_id"))
-        if self._stepped(request, machine, step) is not None:
+        if self._stepped(request, machine, None, step) is not None:
             raise EventRefused(
                 400, f"the run would be over the limit of {names.MAX_SNAPSHOT} bytes at its start"
             )
@@ -298,40 +313,42 @@ class Host:
             except SnapshotError as bad:
                 raise _NoAnswer(str(bad)) from bad
         else:
-            kept = self._kept.get(_needed(request.run_id, "run_id"), _needed(request.seq, "seq"))
+            kept = self._kept.take(
+                machine.chart, _needed(request.run_id, "run_id"), _needed(request.seq, "seq")
+            )
             if kept is None:
                 self._channel.keep(host_wire.Missing(id=request.id))
                 return
-            # A guard may have changed what is inside a context; each step starts from the text.
-            snapshot = read_again(machine.chart, kept)
+            snapshot = kept
         step = machine.step(snapshot, _needed(request.event, "event"))
-        too_long = self._stepped(request, machine, step)
+        too_long = self._stepped(request, machine, snapshot, step)
         if too_long is not None:
-            self._stepped(request, machine, machine.fault(snapshot, too_long))
+            self._stepped(request, machine, snapshot, machine.fault(snapshot, too_long))
 
     def _stepped(
-        self, request: host_wire.Request, machine: BuiltMachine[Any, Any, Any], step: Step
+        self,
+        request: host_wire.Request,
+        machine: BuiltMachine[Any, Any, Any],
+        before: Snapshot | None,
+        step: Step,
     ) -> str | None:
         """Answer with a step, or return why it is too long to be stored."""
-        body = machine.dump(step.snapshot)
+        after = step.snapshot
+        body = machine.dump(after)
         if len(body) > names.MAX_SNAPSHOT:
             return (
                 f"the run's snapshot would have {len(body)} bytes, over the limit of "
                 f"{names.MAX_SNAPSHOT}"
             )
-        view = machine.view_json(step.snapshot)
-        reply = host_wire.Stepped(
-            id=request.id,
-            view=len(view),
-            commands=list(step.commands),
-            receipt=step.receipt,
-        )
+        view = machine.view_json(after)
         try:
-            self._channel.keep(reply, view + body)
+            self._channel.keep_text(_stepped(request.id, len(view), step), view + body)
         except frames.FrameError as over:
             return f"the step says too much: {over}"
         if request.run_id is not None and request.seq is not None:
-            self._kept.put(request.run_id, request.seq + 1, step.snapshot, len(body))
+            # A context that this step wrote was read again at its end, and nobody saw it since.
+            wrote = not after.children and (before is None or after.context is not before.context)
+            self._kept.put(request.run_id, request.seq + 1, after, len(body), is_new=wrote)
         return None
 
     def _task(self, request: host_wire.Request) -> None:
@@ -383,6 +400,19 @@ class _Memory:
 
 class _NoAnswer(Exception):
     """The request cannot be served; the text is the answer."""
+
+
+def _stepped(number: int, view: int, step: Step) -> bytes:
+    """Return the `host_wire.Stepped` of a step as JSON text."""
+    if not step.commands and step.receipt is None:
+        return b'{"kind":"stepped","id":%d,"view":%d,"commands":[],"receipt":null}' % (number, view)
+    return _text(
+        host_wire.Stepped(id=number, view=view, commands=list(step.commands), receipt=step.receipt)
+    )
+
+
+def _text(reply: BaseModel) -> bytes:
+    return reply.__pydantic_serializer__.to_json(reply)
 
 
 def _described(name: str, machine: BuiltMachine[Any, Any, Any]) -> host_wire.LoadedWorkflow:

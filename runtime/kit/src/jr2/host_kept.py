@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from .snapshot import Snapshot
+from .chart import Chart
+from .snapshot import Snapshot, read_again
 
 MOST_BYTES: Final = 64 * 2**20
 """Of snapshots as JSON text, which is what the objects cost within a small factor."""
@@ -25,8 +26,12 @@ class Kept:
         self._most = most_bytes
         self._bytes = 0
         self._runs: OrderedDict[str, tuple[int, Snapshot, int]] = OrderedDict()
+        self._shown: set[str] = set()
+        """The runs whose snapshot user code may have seen."""
 
-    def put(self, run: str, seq: int, snapshot: Snapshot, size: int) -> None:
+    def put(
+        self, run: str, seq: int, snapshot: Snapshot, size: int, *, is_new: bool = False
+    ) -> None:
         """Keep the snapshot of a run after its step with this number; a settled run's goes.
 
         Args:
@@ -34,25 +39,45 @@ class Kept:
             seq: the sequence number that the run has once the step is stored.
             snapshot: after the step.
             size: its length as JSON text, in bytes.
+            is_new: all of its contexts were read from their texts after user code was done.
         """
-        self.drop(run)
+        known = self._runs.pop(run, None)
+        if known is not None:
+            self._bytes -= known[2]
         if snapshot.status != "active":
+            self._shown.discard(run)
             return
         self._runs[run] = (seq, snapshot, size)
+        if is_new:
+            self._shown.discard(run)
+        else:
+            self._shown.add(run)
         self._bytes += size
         while self._bytes > self._most and self._runs:
             self.drop(next(iter(self._runs)))
 
-    def get(self, run: str, seq: int) -> Snapshot | None:
-        """Return the snapshot of a run at a sequence number, if it is here."""
+    def take(self, chart: Chart, run: str, seq: int) -> Snapshot | None:
+        """Return the snapshot of a run at a sequence number for a step, if it is here.
+
+        Its contexts are as they stand in the snapshot's text: a guard of a step before may have
+        changed what is inside one, and then it is read again.
+
+        Args:
+            chart: of the run's Machine.
+            run: its id.
+            seq: the number.
+        """
         known = self._runs.get(run)
         if known is None or known[0] != seq:
             return None
-        self._runs.move_to_end(run)
+        if run in self._shown:
+            return read_again(chart, known[1])
+        self._shown.add(run)
         return known[1]
 
     def drop(self, run: str) -> None:
         """Forget a run."""
+        self._shown.discard(run)
         known = self._runs.pop(run, None)
         if known is not None:
             self._bytes -= known[2]

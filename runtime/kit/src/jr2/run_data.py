@@ -37,7 +37,11 @@ class Context(BaseModel):
                 f"{type(self).__name__} has no field {sorted(unknown)[0]!r} "
                 f"(fields: {', '.join(fields) or 'none'})"
             )
-        return type(self).model_validate(self.__dict__ | changes, by_alias=False, by_name=True)
+        # The validator itself: this is called in most steps.
+        made: Self = type(self).__pydantic_validator__.validate_python(
+            self.__dict__ | changes, by_alias=False, by_name=True
+        )
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -281,3 +281,58 @@ def test_a_step_without_a_body_starts_from_what_the_process_kept(
     for run, seq in (("r", 1), ("r", 3), ("other", 2)):
         reply, _ = process.ask(op="step", workflow="tasks", run_id=run, seq=seq, event=go)
         assert reply["kind"] == "missing"
+
+
+MEDDLES = """
+from jr2 import Context, ExternalEvent, Machine
+
+
+class Ctx(Context):
+    seen: list[str] = []
+    taken: int = 0
+
+
+class Go(ExternalEvent):
+    ...
+
+
+class Look(ExternalEvent):
+    ...
+
+
+def first(c, _) -> bool:
+    c.seen.append("x")
+    return c.seen == ["x"]
+
+
+def never(c, _) -> bool:
+    c.seen.append("y")
+    return False
+
+
+m = Machine("m", context=Ctx, start=lambda _: Ctx())
+s = m.state("s", initial=True)
+s.gate(gate="g")
+s.on(Go, to=s, guard=first, assign=lambda c, _: c.set(seen=[], taken=c.taken + 1))
+s.on(Look, to=s, guard=never)
+machine = m.build()
+"""
+
+
+def test_what_a_guard_changes_inside_a_context_is_gone_at_the_next_step(
+    assembly: Assembly, start: Any
+) -> None:
+    """A kept context may be used as it is only when nobody has seen it since it was read."""
+    assembly.workflow("m", MEDDLES)
+    process = start()
+    process.load()
+    process.ask(op="start", workflow="m", run_id="r", seq=0)
+
+    taken = []
+    for seq, name in enumerate(["go", "look", "go", "go", "look", "look", "go"], start=1):
+        event = {"kind": "gate", "gate": "g", "name": name, "payload": {}}
+        reply, _ = process.ask(op="step", workflow="m", run_id="r", seq=seq, event=event)
+        assert reply["kind"] == "stepped", reply
+        taken.append(reply["view"]["context"]["taken"])
+
+    assert taken == [1, 1, 2, 3, 3, 3, 4]

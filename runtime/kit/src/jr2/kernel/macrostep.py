@@ -184,7 +184,8 @@ class Macrostep(ABC):
             if above is None:
                 return []
             last = self.chart.last[above]
-            return sorted([index for index in self.active if above < index <= last], reverse=True)
+            left = [index for index in self.active if above < index <= last]
+            return left if len(left) < 2 else sorted(left, reverse=True)
         found: set[int] = set()
         for plan in plans:
             if plan.domain is not None:

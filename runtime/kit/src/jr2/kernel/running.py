@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
@@ -42,6 +42,7 @@ from .keys import (
 from .macrostep import Macrostep
 from .outbox import Outbox
 
+_V = TypeVar("_V")
 LONGEST_NAME: Final = 200
 """Characters of a Gate's address and of a pool's item."""
 _WORDS: Final = {
@@ -95,21 +96,21 @@ class MachineStep(Macrostep):
         context_json, context = self.before.context_json, self.before.context
         if self.assigned:
             context_json, context = self._written()
+        # By position, in the order of the fields: this is done in each step.
         return Snapshot(
-            machine=self.chart.id,
-            run_id=self.before.run_id,
-            status="active" if self.output is None else "done",
-            entries={index: self.active[index] for index in sorted(self.active)},
-            entry_count=self.count,
-            ended=self.ended,
-            gates=self.gates
-            if len(self.gates) < 2
-            else {index: self.gates[index] for index in sorted(self.gates)},
-            history=self.history,
-            children=self.children,
-            context_json=context_json,
-            context=context,
-            output_json="null" if self.output is None else self.output,
+            self.chart.id,
+            self.before.run_id,
+            "active" if self.output is None else "done",
+            _in_order(self.active),
+            self.count,
+            self.ended,
+            _in_order(self.gates),
+            self.history,
+            self.children,
+            context_json,
+            "null" if self.output is None else self.output,
+            None,
+            context,
         )
 
     def has_ended(self, node: Node, invocation: Invocation, output: Any) -> None:
@@ -195,7 +196,6 @@ class MachineStep(Macrostep):
     def _open_gate(self, node: Node) -> None:
         gate = node.gate
         assert gate is not None
-        what = f'the Gate of state "{node.id}"'
         try:
             if gate.gate is None:
                 address = ".".join((*self.place.actors, node.id))
@@ -204,11 +204,16 @@ class MachineStep(Macrostep):
             meta = None if gate.meta is None else gate.meta(self.context)
             meta_json = "null" if meta is None else json_text(to_jsonable_python(meta))
         except USER_ERRORS as error:
-            broke(what, error)
+            broke(f'the Gate of state "{node.id}"', error)
         if not isinstance(address, str) or not address or "/" in address:
-            raise Fault(f"{what} has the id {address!r}: an id is a text without /")
+            raise Fault(
+                f'the Gate of state "{node.id}" has the id {address!r}: an id is a text without /'
+            )
         if address in self.outbox.addresses:
-            raise Fault(f'{what} has the id "{address}", and a Gate with that id is open')
+            raise Fault(
+                f'the Gate of state "{node.id}" has the id "{address}", and a Gate with that id '
+                "is open"
+            )
         self.outbox.addresses.add(address)
         self.gates = {**self.gates, node.index: OpenGate(address, meta_json)}
 
@@ -230,8 +235,9 @@ class MachineStep(Macrostep):
             if key not in self.ended:
                 self.outbox.stop("after", prefix + key)
         if node.gate is not None:
-            self.outbox.addresses.discard(self.gates[node.index].gate)
-            self.gates = {index: one for index, one in self.gates.items() if index != node.index}
+            left = dict(self.gates)
+            self.outbox.addresses.discard(left.pop(node.index).gate)
+            self.gates = left
         if self.ended:
             mark = entry_mark(node, entry)
             self.ended = frozenset(key for key in self.ended if not key.startswith(mark))
@@ -382,6 +388,11 @@ class MachineStep(Macrostep):
                 f"the context {name} does not come back from JSON as it was: {', '.join(changed)}"
             )
         return text, back
+
+
+def _in_order(by_node: Mapping[int, _V]) -> Mapping[int, _V]:
+    """Return what nodes have, in document order."""
+    return by_node if len(by_node) < 2 else {index: by_node[index] for index in sorted(by_node)}
 
 
 def live_keys(chart: Chart, snapshot: Snapshot, prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -97,12 +97,12 @@ class Metrics:
             "jr2_orchestrator", "The program.", ["version", "assembly"], registry=registry
         )
 
-    def step(self, status: str) -> None:
-        """Count one committed step."""
+    def step(self, status: str, number: int = 1) -> None:
+        """Count committed steps after which their runs have a status."""
         counter = self._by_status.get(status)
         if counter is None:
             counter = self._by_status[status] = self._steps.labels(status)
-        counter.inc()
+        counter.inc(number)
 
     def request(self, method: str, route: str, code: int, seconds: float | None) -> None:
         """Count one answer.

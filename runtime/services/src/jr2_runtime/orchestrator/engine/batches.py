@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,7 +28,9 @@ from jr2 import host_wire, names
 from jr2.snapshot import quoted
 
 from ..clock import Clock
+from ..feeds import Feeds
 from ..host import Ask, Outcome, Processes, StruckOut
+from ..metrics import Metrics
 from ..store import Answer, OtherRequest, Repeated, Run, Stale, Store, StoreError
 from ..store import runs as rows
 from ..store import steps as stored
@@ -88,7 +90,10 @@ class Batches:
         processes: the Assembly processes.
         registry: the current Assembly.
         clock: the time.
-        act: acts on a transition that is on the disk.
+        feeds: the watchers.
+        metrics: counts the steps that `act` is not told of.
+        act: acts on a transition that is on the disk; it is not told of one that asks for nothing
+            while nobody watches.
         has_settled: acts on a run that was settled in the store by something else than a step.
     """
 
@@ -100,6 +105,8 @@ class Batches:
         processes: Processes,
         registry: Registry,
         clock: Clock,
+        feeds: Feeds,
+        metrics: Metrics,
         act: Callable[[Transition], None],
         has_settled: Callable[[Run], None],
     ) -> None:
@@ -108,6 +115,8 @@ class Batches:
         self._processes = processes
         self._registry = registry
         self._clock = clock
+        self._feeds = feeds
+        self._metrics = metrics
         self._act = act
         self._has_settled = has_settled
         self._boxes: dict[str, Mailbox] = {}
@@ -327,14 +336,16 @@ class Batches:
             return
         process = self._processes.for_steps(assembly)
         loaded = await process.loaded()
+        shapes = {each.name: each.shape for each in loaded.workflows}
         asks: list[_Asked] = []
         for box in batch:
             if box in left:
-                ask = await self._asked(box, loaded)
-                if ask is None:
-                    left.discard(box)
-                else:
+                ask = self._asked(box, shapes)
+                if ask is not None:
                     asks.append(ask)
+                    continue
+                left.discard(box)
+                await self._not_asked(box, loaded)
         if not asks:
             return
         async with contextlib.aclosing(process.steps(asks)) as coming:
@@ -387,26 +398,35 @@ class Batches:
             f"({self._registry.kit_version}) does not load",
         )
 
-    async def _asked(self, box: Mailbox, loaded: host_wire.Loaded) -> _Asked | None:
-        """Return the step to ask for; `None` when the run does not take one now."""
+    async def _not_asked(self, box: Mailbox, loaded: host_wire.Loaded) -> None:
+        """Go on with a run that does not take its event now; one that does not fit is settled."""
         item, run = box.head(), box.run
-        if item is None or run is None or box.is_gone:
+        wrong = None
+        if item is not None and run is not None and not box.is_gone:
+            wrong = misfit(run.workflow, run.shape, loaded)
+        if item is None or run is None or wrong is None:
             self._go_on(box)
-            return None
-        wrong = misfit(run.workflow, run.shape, loaded)
-        if wrong is not None:
-            now = self._clock.now()
-            try:
-                ended = await self._store.write(
-                    lambda db: rows.settle(db, run.id, wrong.status, wrong.reason, now)
-                )
-            except StoreError as error:
-                self._could_not(box, error)
-                return None
-            if ended is None:
-                self._moved_on(box, item)
-            else:
-                self._has_settled(ended)
+            return
+        now, status, reason = self._clock.now(), wrong.status, wrong.reason
+        try:
+            ended = await self._store.write(lambda db: rows.settle(db, run.id, status, reason, now))
+        except StoreError as error:
+            self._could_not(box, error)
+            return
+        if ended is None:
+            self._moved_on(box, item)
+        else:
+            self._has_settled(ended)
+
+    def _asked(self, box: Mailbox, shapes: Mapping[str, str]) -> _Asked | None:
+        """Return the step to ask for; `None` when the run does not take one now.
+
+        Args:
+            box: the run's.
+            shapes: the shape of each Workflow that the Assembly holds, by its name.
+        """
+        item, run = box.head(), box.run
+        if item is None or run is None or box.is_gone or shapes.get(run.workflow) != run.shape:
             return None
         item.asked = True
         box.ask = ask = _Asked(
@@ -461,14 +481,20 @@ class Batches:
             for asked, _ in made:
                 self._could_not(asked.box, error)
         else:
+            plain = 0
             for asked, transition in made:
                 box, item = asked.box, asked.item
                 box.run = transition.run
                 box.is_kept, box.is_remembered = True, False
-                item.context.run(self._act, transition)
+                if transition.is_plain and self._feeds.is_empty:
+                    plain += 1
+                else:
+                    item.context.run(self._act, transition)
                 item.succeed()
                 box.drop(item)
                 self._go_on(box)
+            if plain:
+                self._metrics.step("live", plain)
 
     async def _consume(self, asked: _Asked) -> None:
         """Forget a task or a timer whose event the Machine has no use for."""

@@ -97,6 +97,8 @@ class Engine:
             processes=processes,
             registry=registry,
             clock=clock,
+            feeds=feeds,
+            metrics=metrics,
             act=self._act,
             has_settled=self.has_settled,
         )

@@ -56,22 +56,17 @@ class Item:
         done: Callable[[], None] | None = None,
     ) -> Item:
         """Return what waits for an event; the arguments are the fields."""
+        gate = task = timer = None
+        if isinstance(event, host_wire.GateEvent):
+            gate = event.gate
+        elif isinstance(event, host_wire.TimerFired):
+            timer = event.key
+        else:
+            task = event.key
+        text = event.__pydantic_serializer__.to_json(event).decode()
         return cls(
-            text=event.model_dump_json(),
-            gate=event.gate if isinstance(event, host_wire.GateEvent) else None,
-            task=(
-                event.key if isinstance(event, (host_wire.TaskDone, host_wire.TaskFailed)) else None
-            ),
-            timer=event.key if isinstance(event, host_wire.TimerFired) else None,
-            answer=answer,
-            once=once,
-            done=done,
+            text=text, gate=gate, task=task, timer=timer, answer=answer, once=once, done=done
         )
-
-    @property
-    def is_withdrawn(self) -> bool:
-        """Whether who posted it does not wait for it any more."""
-        return self.answer is not None and self.answer.done()
 
     def succeed(self) -> None:
         """Say that the event was consumed, and that this is on the disk."""
@@ -121,9 +116,13 @@ class Mailbox:
 
     def head(self) -> Item | None:
         """Return the first event that somebody waits for."""
-        while self.items and self.items[0].is_withdrawn:
-            self.items.popleft()
-        return self.items[0] if self.items else None
+        items = self.items
+        while items:
+            first = items[0]
+            if first.answer is None or not first.answer.done():
+                return first
+            items.popleft()
+        return None
 
     def drop(self, item: Item) -> None:
         """The event was taken or refused."""

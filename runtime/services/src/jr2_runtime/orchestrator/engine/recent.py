@@ -38,15 +38,14 @@ class Recent:
 
     def take(self, run: str) -> Run | None:
         """Return a run, which is forgotten until it is put back."""
-        known = self._runs.get(run)
-        self.forget(run)
+        known = self._runs.pop(run, None)
+        if known is not None:
+            self._bytes -= size_of(known)
         return known
 
     def forget(self, run: str) -> None:
         """The run is not as it was, or somebody works on it."""
-        known = self._runs.pop(run, None)
-        if known is not None:
-            self._bytes -= size_of(known)
+        self.take(run)
 
 
 def size_of(run: Run) -> int:

@@ -44,6 +44,11 @@ class Transition(NamedTuple):
     emitted: tuple[str, ...] = ()
     """Each the JSON text of one event."""
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it asks for nothing: the run goes on, and only those who watch it are told."""
+        return self.changes is NOTHING and self.run.status == "live" and not self.emitted
+
 
 def to_json(value: Any) -> str:
     """Return compact JSON in ASCII.
@@ -107,12 +112,12 @@ def _after_step(run: Run, reply: host_wire.Stepped, body: bytes, now: int) -> Tr
         raise Unfit(f"what it shows has {len(shown)} bytes; the limit is {names.MAX_SNAPSHOT}")
     status, gates = _look(shown)
     after = Run(
-        id=run.id,
-        instance_id=run.instance_id,
-        workflow=run.workflow,
-        assembly=run.assembly,
-        shape=run.shape,
-        status=_STATUS[status],
+        run.id,
+        run.instance_id,
+        run.workflow,
+        run.assembly,
+        run.shape,
+        _STATUS[status],
         reason=None,
         seq=run.seq + 1,
         view=shown.decode(),
@@ -120,7 +125,7 @@ def _after_step(run: Run, reply: host_wire.Stepped, body: bytes, now: int) -> Tr
         gates=gates,
     )
     if not reply.commands:
-        return Transition(run=after, changes=NOTHING)
+        return Transition(after, NOTHING)
     return _obey(run, after, reply, now)
 
 

@@ -87,7 +87,8 @@ class Store:
             self._reading = connect(path, read_only=True)
         except sqlite3.Error as failed:
             raise StoreError(f"the store {path} cannot be opened: {failed}") from failed
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._gathered: list[_Job] = []
+        self._jobs: queue.SimpleQueue[list[_Job] | None] = queue.SimpleQueue()
         self._committing = threading.Lock()
         self._short = short
         self._usual = max(short, SHORT) * 2
@@ -122,12 +123,20 @@ class Store:
         future: asyncio.Future[T] = loop.create_future()
         piece = _Job(loop, job, frees_room, future)
         if not (alone and self._usual <= self._short and self._commit_here(piece)):
-            self._jobs.put(piece)
+            if not self._gathered:
+                loop.call_soon(self._hand_over)
+            self._gathered.append(piece)
         return await future
+
+    def _hand_over(self) -> None:
+        """Give the writer what was asked for in one turn of the loop: it is woken once for all."""
+        gathered, self._gathered = self._gathered, []
+        if gathered:
+            self._jobs.put(gathered)
 
     def _commit_here(self, piece: _Job) -> bool:
         """Commit one piece in this thread; return whether it was done, whatever became of it."""
-        if not self._jobs.empty() or not self._committing.acquire(blocking=False):
+        if self._gathered or not self._jobs.empty() or not self._committing.acquire(blocking=False):
             return False  # the thread of the writer is at work, and takes this one along
         try:
             self._commit_or_fail([piece])
@@ -146,6 +155,7 @@ class Store:
         if self._closed:
             return
         self._closed = True
+        self._hand_over()
         self._jobs.put(None)
         self._writer.join()
         self._reader.shutdown(wait=True)
@@ -156,16 +166,16 @@ class Store:
         open_ = True
         while open_:
             batch: list[_Job] = []
-            job = self._jobs.get()
-            while job is not None:
-                batch.append(job)
-                if len(batch) == LARGEST_BATCH:
+            jobs = self._jobs.get()
+            while jobs is not None:
+                batch += jobs
+                if len(batch) >= LARGEST_BATCH:
                     break
                 try:
-                    job = self._jobs.get_nowait()
+                    jobs = self._jobs.get_nowait()
                 except queue.Empty:
                     break
-            open_ = job is not None
+            open_ = jobs is not None
             if batch:
                 with self._committing:
                     self._commit_or_fail(batch)
