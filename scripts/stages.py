@@ -228,7 +228,7 @@ FAST = (
         name="unit and contract tests", command=(*PYTEST, *SHARED, "tests/unit", "tests/contract")
     ),
     Stage(name="types, under each checker", command=(*PYTEST, "tests/typing")),
-    Stage(name="Charts in the browser", command=(*PYTEST, "tests/browser")),
+    Stage(name="Charts and the Console in the browser", command=(*PYTEST, "tests/browser")),
     Stage(name="branches of the kernel", command=("scripts/kernel-branches",)),
 )
 OTHERS = (

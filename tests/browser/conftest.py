@@ -132,6 +132,16 @@ class Console:
 
     pod: Pod
     browser: Browser
+    orchestrator: subprocess.Popen[bytes]
+
+    def stop(self) -> None:
+        """End the Orchestrator as the kubelet does."""
+        self.orchestrator.terminate()
+        self.orchestrator.wait(timeout=60)
+
+    def start(self) -> None:
+        """Start the Orchestrator again, on the same port."""
+        self.orchestrator = self.pod.start_orchestrator()
 
     @property
     def origin(self) -> str:
@@ -166,14 +176,22 @@ def sources(*names: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def console(chromium: Browser) -> Iterator[Console]:
+def served_console(chromium: Browser) -> Iterator[Console]:
     """An Orchestrator with a few Workflows, for all tests of a module."""
     with opened() as pod:
         pod.start_worker()
-        pod.start_orchestrator()
+        orchestrator = pod.start_orchestrator()
         published = pod.publish(pod.assembly(sources("approval", "ledger", "pair", "review")))
         assert published.status_code == 201, published.text
-        yield Console(pod, chromium)
+        yield Console(pod, chromium, orchestrator)
+
+
+@pytest.fixture
+def console(served_console: Console) -> Iterator[Console]:
+    """The Orchestrator of the module; no run of a test is live in the next one."""
+    yield served_console
+    for run in served_console.pod.client.get("/runs").json():
+        served_console.pod.client.post(f"/runs/{run['runId']}/events", json={"type": "CANCEL"})
 
 
 @pytest.fixture
@@ -181,5 +199,4 @@ def own_console(chromium: Browser) -> Iterator[Console]:
     """An Orchestrator of the test's own, with no Assembly."""
     with opened() as pod:
         pod.start_worker()
-        pod.start_orchestrator()
-        yield Console(pod, chromium)
+        yield Console(pod, chromium, pod.start_orchestrator())

@@ -206,7 +206,11 @@ class Page:
     def run(self, script: str) -> Any:
         """Return what an expression of JavaScript gives, as JSON."""
         answer = self.send(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+            "Runtime.evaluate",
+            expression=script,
+            returnByValue=True,
+            awaitPromise=True,
+            allowUnsafeEvalBlockedByCSP=False,
         )
         if "exceptionDetails" in answer:
             raise AssertionError(json.dumps(answer["exceptionDetails"])[:2000])

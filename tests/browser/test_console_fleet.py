@@ -69,7 +69,6 @@ def test_an_observer_has_no_start_no_attention_and_no_context(console: Console) 
     assert "a secret title" not in page.text()
     assert "⚑1" not in page.text()
     assert not [each for each in page.requests if "/runs/" in each and "/workflows/" not in each]
-    console.pod.client.post(f"/runs/{run}/events", json={"type": "CANCEL"})
 
 
 def test_the_picture_is_lit_and_the_lights_move(console: Console) -> None:
@@ -128,7 +127,6 @@ def test_states_whose_children_are_known_to_a_run_alone_are_named(console: Conso
     pod.client.post(f"/runs/{run}/gates/a.deciding/events", json={"type": "pick"})
     page.until(lambda: "×2" not in page.text(), "one less")
     assert "state deciding, active" in boxes(page, "lit")
-    pod.client.post(f"/runs/{run}/events", json={"type": "CANCEL"})
 
 
 def test_the_picture_zooms_and_fits(console: Console) -> None:

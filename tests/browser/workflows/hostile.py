@@ -15,7 +15,7 @@ class Door(BaseModel):
     text: str = Field(default=ATTACK, title=ATTACK, description=ATTACK)
 
 
-class Answer(ExternalEvent):
+class HostileEvent(ExternalEvent):
     __doc__ = ATTACK
 
     word: str = Field(default=ATTACK, title=ATTACK, description="javascript:globalThis.pwned=1")
@@ -37,5 +37,5 @@ m = Machine(
 state = m.state("hostile-state", initial=True)
 end = m.final("hostile-end")
 state.gate(gate="<img src=x onerror=globalThis.pwned=1>", meta=lambda c: {ATTACK: [ATTACK]})
-state.on(Answer, to=end)
+state.on(HostileEvent, to=end)
 machine = m.build()

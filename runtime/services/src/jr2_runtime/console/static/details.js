@@ -5,6 +5,7 @@ import { newKey, path } from "./http.js";
 import { json } from "./json.js";
 import { eventLabel, valueText } from "./machine.js";
 import { short } from "./model.js";
+import { fields } from "./schema.js";
 
 const MOST_EMITS = 50;
 
@@ -109,8 +110,33 @@ function workflowDetails(name, view) {
   const parts = [el("h3", {}, `Workflow ${name}`)];
   if (!view) return parts;
   parts.push(table([["Machine", el("code", {}, view.machineId)]]));
-  parts.push(section("Input", view.input ? json(view.input) : el("p", { class: "hint" }, "The Machine has no door: a run starts with any input.")));
+  parts.push(section("Input", door(view.input)));
   return parts;
+}
+
+function door(schema) {
+  if (!schema) return el("p", { class: "hint" }, "The Machine has no door: a run starts with any input.");
+  const asked = fields(schema);
+  if (asked === null) return json(schema);
+  if (asked.length === 0) return el("p", { class: "hint" }, "It asks for nothing.");
+  return el("ul", { class: "fields" }, asked.map(fieldRow));
+}
+
+function fieldRow(asked) {
+  const kinds = { choice: () => asked.options.map((one) => JSON.stringify(one)).join(" | "), group: () => "object", json: () => asked.schema.type ?? "JSON", text: () => "string" };
+  const told = [
+    kinds[asked.kind]?.() ?? asked.kind,
+    asked.nullable ? "or null" : "",
+    asked.required ? "required" : asked.initial === undefined ? "" : `default ${JSON.stringify(asked.initial)}`,
+  ];
+  return el(
+    "li",
+    {},
+    el("code", {}, asked.name),
+    el("span", { class: "hint" }, ` ${told.filter((one) => one).join(", ")}`),
+    asked.description ? el("p", { class: "hint" }, asked.description) : null,
+    asked.kind === "group" ? el("ul", { class: "fields" }, asked.fields.map(fieldRow)) : null,
+  );
 }
 
 function tree(children) {

@@ -15,7 +15,7 @@ export function json(value, open = true) {
     el("dd", {}, isDeep(inner) ? fold(inner) : json(inner, open)),
   ]);
   if (entries.length > MOST) rows.push(el("dt", {}, "…"), el("dd", {}, `${entries.length - MOST} more`));
-  return el("dl", { class: "json" }, rows);
+  return el("dl", { class: "values" }, rows);
 }
 
 function isDeep(value) {
