@@ -346,6 +346,7 @@ async def open_bench(
     *,
     limits: Limits | None = None,
     ping_every: float = 1.0,
+    most_tasks: int = names.MAX_TASKS,
     answer: Callable[[dict[str, Any], bytes], tuple[dict[str, Any], bytes] | None] | None = None,
 ) -> AsyncIterator[Bench]:
     """Open a bench over a folder; a second one over the same folder is a restart."""
@@ -375,6 +376,7 @@ async def open_bench(
                 feeds=feeds,
                 clock=clock,
                 metrics=metrics,
+                most_tasks=most_tasks,
             )
             publisher = Publisher(
                 store=store,

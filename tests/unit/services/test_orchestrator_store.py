@@ -85,7 +85,9 @@ async def test_a_step_is_one_transaction(store: Store) -> None:
     started = Changes(started=(task("r", "k"),), armed=(timer("r", "t", 50),))
     await store.write(lambda db: runs.insert(db, first, started, 10))
     assert await store.read(lambda db: runs.read(db, "r")) == first
-    assert await store.read(lambda db: runs.unfinished(db, A)) == [task("r", "k")]
+    waiting = [("r", "k", len(task("r", "k").input))]
+    assert await store.read(lambda db: runs.unfinished(db, A)) == waiting
+    assert await store.read(lambda db: runs.read_task(db, "r", "k")) == task("r", "k")
 
     second = after(first)
     await store.write(
@@ -123,6 +125,7 @@ async def test_a_settled_run_takes_nothing_more_and_keeps_no_task_or_timer(store
     assert settled is not None
     assert (settled.status, settled.seq) == ("cancelled", 2)
     assert await store.read(lambda db: runs.unfinished(db, A)) == []
+    assert await store.read(lambda db: runs.read_task(db, "r", "k")) is None
     assert await store.read(lambda db: runs.due(db, 99, KIT, 9)) == ([], None)
     assert await store.write(lambda db: runs.settle(db, "r", "lost", None, 30)) is None
     with pytest.raises(Stale):
@@ -285,7 +288,7 @@ async def test_steps_of_many_runs_are_one_piece_of_a_transaction(store: Store) -
     found, _ = await store.read(lambda db: runs.read_some(db, ids, 2**20))
     assert found == {each.run.id: each.run for each in made}
     assert await store.read(lambda db: runs.due(db, 10, KIT, 9)) == ([], None)
-    assert [each.key for each in await store.read(lambda db: runs.unfinished(db, A))] == ["k"]
+    assert [key for _, key, _ in await store.read(lambda db: runs.unfinished(db, A))] == ["k"]
     kept = await store.read(lambda db: answers.find(db, Once(key="r69", fingerprint="f")))
     assert kept == answer
 

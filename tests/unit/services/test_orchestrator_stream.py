@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from jr2_runtime.orchestrator import feeds as feeds_module
-from jr2_runtime.orchestrator.api.stream import Opening, frames
+from jr2_runtime.orchestrator.api.stream import PIECE, encode, frames
 from jr2_runtime.orchestrator.feeds import (
     CLOSED,
     LARGEST_QUEUE,
     LONGEST_QUEUE,
     Feeds,
     Frame,
+    TooManyFeeds,
     Topic,
 )
 
@@ -183,8 +184,8 @@ async def test_what_the_replay_shows_is_not_shown_again() -> None:
     feed.put(Frame(event="status", data="3", run="r", seq=5))
     feed.put(Frame(event="status", data="4", run="new", seq=1))
     feed.put(CLOSED)
-    opening = Opening(Frame(event="runs", data="[]"), {"r": 4})
-    shown = [each async for each in frames(opening, feed, 5)]
+    first = encode(Frame(event="runs", data="[]"))
+    shown = [each async for each in frames(first, {"r": 4}, feed, 5)]
     assert shown == [
         b"retry: 2000\nevent: runs\ndata: []\n\n",
         b"event: status\ndata: 3\n\n",
@@ -211,13 +212,45 @@ async def test_a_watcher_that_does_not_read_is_let_go(frames: list[Frame], kept:
     feed = feeds.attach(topic)
     for frame in frames:
         feeds.publish(topic, frame)
-    got = [await feed.next() for _ in range(kept)]
-    assert got == frames[:kept]
     if kept < len(frames):
+        # What waited is dropped: it attaches again, and is told how things are then.
         assert await feed.next() == CLOSED
         assert len(feeds) == 0
     else:
+        assert [await feed.next() for _ in range(kept)] == frames
         assert len(feeds) == 1
+    feed.close()
+    assert feeds.held == 0
+
+
+async def test_what_waits_for_all_watchers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds_module, "MOST_BYTES", 1000)
+    feeds, topics = Feeds(), [Topic("run", name) for name in "abc"]
+    watchers = [feeds.attach(topic) for topic in topics]
+    watchers[0].opens_with(of(400))
+    with pytest.raises(TooManyFeeds):
+        watchers[1].opens_with(of(601))
+    feeds.publish(topics[1], of(500))
+    feeds.publish(topics[2], of(200))  # it does not fit beside the others
+    assert feeds.held == 900 + len(CLOSED.data)
+    assert (len(feeds), await watchers[2].next()) == (2, CLOSED)
+    feeds.publish(topics[0], of(98))
+    assert feeds.held == 1000
+    # Who has taken the next one has sent the one before.
+    assert await watchers[0].next() == of(98)
+    assert feeds.held == 600
+    for watcher in watchers:
+        watcher.close()
+    assert feeds.held == 0
+
+
+async def test_a_large_frame_is_sent_in_pieces_that_are_the_frame() -> None:
+    for length in (0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE):
+        data = json.dumps("é" * length, ensure_ascii=False)
+        pieces = list(encode(Frame(event="runs", data=data)))
+        assert b"".join(pieces) == f"retry: 2000\nevent: runs\ndata: {data}\n\n".encode()
+        assert max(map(len, pieces)) <= 2 * PIECE + 40
+        assert len(pieces) == max(1, -(-len(data) // PIECE))
 
 
 async def test_no_more_watchers_are_taken_than_there_may_be(

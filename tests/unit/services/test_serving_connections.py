@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -33,10 +34,10 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[int]:
+async def serving(served: Any = app) -> AsyncIterator[int]:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
-    server = Server(app, lambda: None)
+    server = Server(served, lambda: None)
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         yield port
@@ -162,3 +163,66 @@ def test_a_peer_that_has_gone_is_noticed() -> None:
         with client, taken:
             assert taken.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
             assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+
+
+async def test_a_peer_that_takes_nothing_of_its_answer_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Connection, "stall_seconds", 0.2)
+    ended = asyncio.Event()
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await receive()  # the request, which has no body
+        gone = asyncio.ensure_future(receive())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while not gone.done():
+            await send({"type": "http.response.body", "body": bytes(2**14), "more_body": True})
+            await asyncio.sleep(0)
+        assert gone.result()["type"] == "http.disconnect"
+        ended.set()
+
+    async with serving(endless) as port:
+        with socket.create_connection(("127.0.0.1", port)) as peer:
+            peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(60):
+                await ended.wait()
+
+
+async def test_a_peer_that_takes_something_in_time_keeps_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    size, found = 16 * 2**20, []
+    made = Connection.connection_made
+
+    def connection_made(self: Connection, transport: asyncio.Transport) -> None:
+        made(self, transport)
+        found.append(self)
+
+    monkeypatch.setattr(Connection, "connection_made", connection_made)
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", str(size).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(size)})
+
+    async with serving(large) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**12)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        got = len(await reader.readexactly(2**12))
+        (connection,) = found
+        left = connection.transport.get_write_buffer_size()
+        assert left > 2**20, "the kernel does not take all of it"
+        # The time is over and some of it was taken: it has as much time again.
+        while connection.transport.get_write_buffer_size() >= left:
+            got += len(await reader.read(2**16))
+        connection._look_at(left)
+        assert not connection.transport.is_closing()
+        # The time is over and nothing was taken.
+        connection._look_at(0)
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(60):
+                while await reader.read(2**16):
+                    pass
+        assert connection.transport.is_closing()
+        assert got < size
+        writer.close()

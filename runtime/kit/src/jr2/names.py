@@ -217,6 +217,12 @@ MAX_EVENT: Final = 256 * 2**10
 """Bytes of one event's payload, of a run's input and of a task's output, as JSON."""
 MAX_SNAPSHOT: Final = 2**20
 """Bytes of a run's snapshot, and of what is shown of it."""
+MAX_TASKS: Final = 1024
+"""Tasks of user code that run at once; the others wait, and the runs take turns."""
+MAX_TASKS_OF_RUN: Final = 256
+"""How many of them are of one run."""
+MAX_TASKS_BYTES: Final = 16 * 2**20
+"""Bytes of the inputs of those that run; a larger one runs alone."""
 
 LAUNCHER_ORCHESTRATOR: Final = "/opt/jr2/bin/jr2-orchestrator"
 LAUNCHER_WORKER: Final = "/opt/jr2/bin/jr2-worker"

@@ -2,10 +2,12 @@
 
 There are three feeds: a run as the Instance token may see it, a run as anybody may see it, and the
 live runs of a Workflow. A feed is level-triggered: a status frame is the whole status, so a watcher
-that attaches late, or again, needs no history. A watcher that does not keep up is let go; it
-attaches again. So neither a slow client nor many of them make the program grow without a bound.
+that attaches late, or again, needs no history. A watcher that does not keep up is let go: what waits
+for it is dropped, it gets `closed`, and it attaches again. The same happens to the one for whom a
+frame would be too much beside what waits for all. So neither a slow client nor many of them make
+the program grow without a bound.
 
-Source: spec/runtime.md §1.5.
+Source: spec/runtime.md §1.5, ADR-0121.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ LONGEST_QUEUE: Final = 256
 """Frames that may wait for one watcher."""
 LARGEST_QUEUE: Final = 4 * 2**20
 """Bytes that may wait for one watcher, when more than one frame waits."""
+MOST_BYTES: Final = 64 * 2**20
+"""Bytes that may wait for all of them, with what is being sent to each."""
 MOST_FEEDS: Final = 2_000
 """Watchers at one time; a further one is told to come back."""
 
@@ -55,7 +59,7 @@ CLOSED: Final = Frame(event="closed", data="{}", last=True)
 
 
 class TooManyFeeds(Exception):
-    """As many watchers are attached as may be."""
+    """As many watchers are attached, or as much waits for them, as may."""
 
 
 class Feed:
@@ -66,30 +70,64 @@ class Feed:
         self._topic = topic
         self._frames: deque[Frame] = deque()
         self._bytes = 0
+        """Of the frames that wait."""
+        self._sending = 0
+        """Bytes of the one that was taken last."""
         self._some = asyncio.Event()
+        self.is_over = False
+        """Whether its first frame was the last one."""
 
     async def next(self) -> Frame:
-        """Return the next frame; nothing follows one that is the last."""
+        """Return the next frame, when the one before was sent; nothing follows the last one."""
+        self._sending = self._count(-self._sending, 0)
         while not self._frames:
             self._some.clear()
             await self._some.wait()
         frame = self._frames.popleft()
-        self._bytes -= len(frame.data)
+        self._sending = len(frame.data)
+        self._bytes -= self._sending
         return frame
+
+    def opens_with(self, frame: Frame) -> None:
+        """Count the frame that is sent before all others.
+
+        Raises:
+            TooManyFeeds: it is too much beside what waits for all watchers.
+        """
+        if self._feeds.held + len(frame.data) > MOST_BYTES:
+            raise TooManyFeeds
+        self._sending = self._count(len(frame.data), len(frame.data))
+        self.is_over = frame.last
 
     def put(self, frame: Frame) -> None:
         """Queue a frame; a watcher that is too far behind gets `closed` and nothing more."""
-        too_many = len(self._frames) >= LONGEST_QUEUE
-        if too_many or (self._frames and self._bytes + len(frame.data) > LARGEST_QUEUE):
-            self.close()
-            frame = CLOSED
+        size = len(frame.data)
+        if (
+            len(self._frames) >= LONGEST_QUEUE
+            or (self._frames and self._bytes + size > LARGEST_QUEUE)
+            or (self._feeds.held + size > MOST_BYTES and not frame.last)
+        ):
+            self._feeds.forget(self._topic, self)
+            self._drop()
+            frame, size = CLOSED, len(CLOSED.data)
         self._frames.append(frame)
-        self._bytes += len(frame.data)
+        self._bytes = self._count(size, self._bytes + size)
         self._some.set()
 
     def close(self) -> None:
         """Let go of the watcher; a second call does nothing."""
         self._feeds.forget(self._topic, self)
+        self._drop()
+        self._sending = self._count(-self._sending, 0)
+
+    def _drop(self) -> None:
+        self._frames.clear()
+        self._bytes = self._count(-self._bytes, 0)
+
+    def _count(self, change: int, now: int) -> int:
+        """Count more or fewer bytes for all watchers; return what it is for this one now."""
+        self._feeds.held += change
+        return now
 
 
 class Feeds:
@@ -99,6 +137,8 @@ class Feeds:
         self._feeds: dict[Topic, set[Feed]] = {}
         self._attached = 0
         self._closed = False
+        self.held = 0
+        """Bytes that wait for the watchers, or are being sent to them."""
 
     def attach(self, topic: Topic) -> Feed:
         """Watch a topic from now on.

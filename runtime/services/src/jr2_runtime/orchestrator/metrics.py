@@ -49,6 +49,8 @@ class Running:
     """Seconds that the oldest of them waits."""
     tasks: int
     """Tasks that run."""
+    tasks_waiting: int
+    """Tasks that wait until one may run."""
 
 
 class Metrics:
@@ -89,6 +91,9 @@ class Metrics:
             "jr2_event_wait_seconds", "How long the oldest of them waits.", registry=registry
         )
         self._tasks = Gauge("jr2_tasks_running", "Tasks that run.", registry=registry)
+        self._tasks_waiting = Gauge(
+            "jr2_tasks_waiting", "Tasks that wait until one more may run.", registry=registry
+        )
         self._lag = Gauge(
             "jr2_timer_lag_seconds", "How long the most overdue timer is due.", registry=registry
         )
@@ -144,6 +149,7 @@ class Metrics:
         self._waiting.set(running.waiting)
         self._oldest.set(running.oldest)
         self._tasks.set(running.tasks)
+        self._tasks_waiting.set(running.tasks_waiting)
         due = found.oldest_due_at
         self._lag.set(0 if due is None else max(0, now - due) / 1000)
         self._feeds.set(feeds)

@@ -2,10 +2,11 @@
 
 A request's head has to come within half a minute, and who was answered before the end of its body
 has five seconds to end it. So a peer that connects and says nothing, or says it a byte at a time,
-goes; the body itself has a deadline where it is read. No more connections are held than fit the
+goes; the body itself has a deadline where it is read. A peer that takes nothing of its answer for
+half a minute goes too, with what waits for it. No more connections are held than fit the
 memory. What is no HTTP gets the one error body too.
 
-Source: spec/runtime.md §1.4, design §6.3, ADR-0156.
+Source: spec/runtime.md §1.4, design §6.3, ADR-0121 and ADR-0156.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_SECONDS: Final = 30.0
 LINGER_SECONDS: Final = 5.0
+STALL_SECONDS: Final = 30.0
+UNSENT: Final = 32 * 2**10
+"""Bytes of an answer that wait in a connection, and in the kernel, before its program has to wait."""
 MOST: Final = 4096
 """Connections at one time; a further one is closed at once."""
 
@@ -32,16 +36,19 @@ class Connection(H11Protocol):
 
     head_seconds: ClassVar[float] = HEAD_SECONDS
     linger_seconds: ClassVar[float] = LINGER_SECONDS
+    stall_seconds: ClassVar[float] = STALL_SECONDS
     most: ClassVar[int] = MOST
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._awaited: Literal["head", "rest"] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection, if there is room for one more."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=UNSENT)
         if len(self.connections) > self.most:
             if len(self.connections) == self.most + 1:  # one line, however many come at once
                 log.warning("no more connections are taken", extra={"connections": self.most})
@@ -52,6 +59,7 @@ class Connection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of a connection."""
         self._await(None)
+        self._is_taken()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -63,6 +71,31 @@ class Connection(H11Protocol):
         """Go on to the next request, when this one has ended."""
         super().on_response_complete()
         self._look()
+
+    # --- what has to be taken ---------------------------------------------------------------------
+    def pause_writing(self) -> None:
+        """Have the program wait, and the peer take something in time."""
+        super().pause_writing()
+        self._is_taken()
+        left = self.transport.get_write_buffer_size()
+        self._stall = self.loop.call_later(self.stall_seconds, self._look_at, left)
+
+    def resume_writing(self) -> None:
+        """Have the program go on."""
+        super().resume_writing()
+        self._is_taken()
+
+    def _look_at(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left >= before:
+            self.transport.abort()
+        else:
+            self._stall = self.loop.call_later(self.stall_seconds, self._look_at, left)
+
+    def _is_taken(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, unless it comes behind an answer."""

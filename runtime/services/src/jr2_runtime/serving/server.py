@@ -17,7 +17,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
-from .connections import Connection
+from .connections import UNSENT, Connection
 
 GRACE_SECONDS: Final = 4
 
@@ -47,6 +47,8 @@ def _listen(family: socket.AddressFamily, host: str, port: int) -> socket.socket
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+        # What a peer does not take waits where it is counted, and not in the kernel.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT)
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         listener.bind((host, port))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,8 @@ from starlette.types import Receive, Scope, Send
 from ..feeds import Feed, Frame
 
 COMMENT_AFTER: Final = 15.0
+PIECE: Final = 16 * 2**10
+"""Characters of a frame that are sent at once, so that what a slow client does not take is little."""
 RETRY_MS: Final = 2000
 """How long a watcher of a Workflow waits before it attaches again."""
 
@@ -41,16 +43,32 @@ class Opening:
         return cls(frame, {frame.run: frame.seq})
 
 
-def encode(frame: Frame) -> bytes:
-    """Return a frame as it goes over the wire; its data is one line of JSON."""
+def encode(frame: Frame) -> Iterator[bytes]:
+    """Yield a frame as it goes over the wire, in pieces; its data is one line of JSON."""
     retry = f"retry: {RETRY_MS}\n" if frame.event == "runs" else ""
-    return f"{retry}event: {frame.event}\ndata: {frame.data}\n\n".encode()
+    text = frame.data[:PIECE]
+    head, tail = f"{retry}event: {frame.event}\ndata: ", "\n\n"
+    for at in range(PIECE, len(frame.data), PIECE):
+        yield (head + text).encode()
+        head, text = "", frame.data[at : at + PIECE]
+    yield (head + text + tail).encode()
 
 
-async def frames(opening: Opening, feed: Feed, comment_after: float) -> AsyncIterator[bytes]:
-    """Yield the opening frame and what follows it, until the last one."""
-    yield encode(opening.frame)
-    last = opening.frame.last
+async def frames(
+    first: Iterator[bytes], seqs: Mapping[str, int], feed: Feed, comment_after: float
+) -> AsyncIterator[bytes]:
+    """Yield a first frame and what follows it, piece by piece, until the last one.
+
+    Args:
+        first: the pieces of the first frame, which goes with them: nobody holds it for as long as
+            the feed is open.
+        seqs: up to which transition it tells of each run.
+        feed: what follows; nothing, when the run has settled.
+        comment_after: seconds of silence after which a comment follows.
+    """
+    for piece in first:
+        yield piece
+    last = feed.is_over
     while not last:
         try:
             async with asyncio.timeout(comment_after):
@@ -59,8 +77,11 @@ async def frames(opening: Opening, feed: Feed, comment_after: float) -> AsyncIte
             yield b":\n\n"
             continue
         last = frame.last
-        if frame.seq > opening.seqs.get(frame.run, 0) or not frame.run:
-            yield encode(frame)
+        if frame.seq > seqs.get(frame.run, 0) or not frame.run:
+            pieces = encode(frame)
+            del frame
+            for piece in pieces:
+                yield piece
 
 
 class EventStream(Response):
@@ -73,7 +94,8 @@ class EventStream(Response):
     ) -> None:
         super().__init__(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self._opening = opening
+        self._first = encode(opening.frame)
+        self._seqs = opening.seqs
         self._feed = feed
         self._comment_after = comment_after
 
@@ -97,7 +119,7 @@ class EventStream(Response):
                     "headers": self.raw_headers,
                 }
             )
-            async for chunk in frames(self._opening, self._feed, self._comment_after):
+            async for chunk in frames(self._first, self._seqs, self._feed, self._comment_after):
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -28,10 +28,12 @@ async def watch(
     """
     try:
         feed = services.feeds.attach(topic)
+        try:
+            first = await opening()
+            feed.opens_with(first.frame)
+            return EventStream(first, feed, comment_after=services.comment_after)
+        except BaseException:
+            feed.close()
+            raise
     except TooManyFeeds as full:
         raise ApiError(503, "too many feeds are open; attach again later") from full
-    try:
-        return EventStream(await opening(), feed, comment_after=services.comment_after)
-    except BaseException:
-        feed.close()
-        raise

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jr2 import frames, host_wire
+from jr2 import frames, host_wire, names
 from jr2.wire import RunStarted
 
 from ..clock import Clock
@@ -47,6 +47,7 @@ from .restore import Restored, failed_to_load, misfits
 from .tasks import Tasks
 from .timers import Timers
 from .transition import Transition, after_step
+from .turns import Waiting
 
 ANSWER_DEADLINE: Final = 30.0
 """Seconds in which an event must have been asked for, else it is withdrawn."""
@@ -70,6 +71,7 @@ class Engine:
         feeds: the watchers.
         clock: the time.
         metrics: counts the steps.
+        most_tasks: how many tasks of user code run at once.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Engine:
         feeds: Feeds,
         clock: Clock,
         metrics: Metrics,
+        most_tasks: int = names.MAX_TASKS,
     ) -> None:
         self._metrics = metrics
         self._group = group
@@ -102,7 +105,9 @@ class Engine:
             act=self._act,
             has_settled=self.has_settled,
         )
-        self._tasks = Tasks(group, processes, self._task_came_back)
+        self._tasks = Tasks(
+            group, processes, self._task_came_back, self._read_task, most=most_tasks
+        )
         self._timers = Timers(store, clock, registry.kit_version, self._timer_fired)
         self._released = asyncio.Event()
 
@@ -119,6 +124,7 @@ class Engine:
             waiting=len(waiting),
             oldest=now - min(waiting) if waiting else 0.0,
             tasks=len(self._tasks),
+            tasks_waiting=self._tasks.waiting,
         )
 
     async def recover(self, assemblies: Sequence[str], lost: Sequence[str] = ()) -> None:
@@ -150,7 +156,7 @@ class Engine:
                 log.exception("the tasks of an Assembly were not started again")
                 continue
             for task in tasks:
-                self._tasks.start(task)
+                self._tasks.queue(Waiting(*task))
         restored.announce()
 
     async def _restore_one(self, assembly: str, restored: Restored) -> None:
@@ -339,8 +345,11 @@ class Engine:
         """Look at the timers again: runs may have become loadable."""
         self._timers.look()
 
-    def _task_came_back(self, task: Task, event: host_wire.TaskDone | host_wire.TaskFailed) -> None:
-        self._batches.put(task.run, Item.of(event))
+    async def _read_task(self, run: str, key: str) -> Task | None:
+        return await self._store.read(lambda db: rows.read_task(db, run, key))
+
+    def _task_came_back(self, run: str, event: host_wire.TaskDone | host_wire.TaskFailed) -> None:
+        self._batches.put(run, Item.of(event))
 
     def _timer_fired(self, timer: Timer) -> None:
         self._batches.put(

@@ -367,26 +367,34 @@ def settle_shape(
     return [run for run in settled if run is not None]
 
 
-def unfinished(db: sqlite3.Connection, assembly: str) -> list[Task]:
-    """Return every task of the live runs of an Assembly."""
-    rows = db.execute(
+def unfinished(db: sqlite3.Connection, assembly: str) -> list[tuple[str, str, int]]:
+    """Return run, key and bytes of the input of every task of the live runs of an Assembly."""
+    return db.execute(
         # The tasks first: there are few of them, and many runs.
-        "SELECT t.run, t.key, t.machine, t.slot, t.input, r.workflow FROM tasks t"
+        "SELECT t.run, t.key, length(t.input) FROM tasks t"
         " CROSS JOIN runs r ON r.id = t.run WHERE r.assembly = ? AND r.status = 'live'",
         (assembly,),
+    ).fetchall()
+
+
+def read_task(db: sqlite3.Connection, run: str, key: str) -> Task | None:
+    """Return one task of a live run; `None` when it is over."""
+    row = db.execute(
+        "SELECT t.machine, t.slot, t.input, r.workflow, r.assembly FROM tasks t"
+        " JOIN runs r ON r.id = t.run WHERE t.run = ? AND t.key = ? AND r.status = 'live'",
+        (run, key),
+    ).fetchone()
+    if row is None:
+        return None
+    return Task(
+        run=run,
+        key=key,
+        machine=_path(row[0]),
+        slot=row[1],
+        input=row[2],
+        workflow=row[3],
+        assembly=row[4],
     )
-    return [
-        Task(
-            run=row[0],
-            key=row[1],
-            machine=_path(row[2]),
-            slot=row[3],
-            input=row[4],
-            workflow=row[5],
-            assembly=assembly,
-        )
-        for row in rows
-    ]
 
 
 def _path(text: str) -> tuple[str, ...]:
