@@ -139,3 +139,45 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing_under_load(
             os.unlink(filler)
         load.progress(12)
     assert main.poll() is None
+
+
+def test_a_publish_to_a_full_disk_is_refused_and_goes_on_when_there_is_room(
+    pod: Any, volume_on_a_disk: Path
+) -> None:
+    pod.start_worker()
+    pod.start_orchestrator()
+    ledger = (WORKFLOWS / "ledger.py").read_text()
+    first = pod.assembly({"ledger": ledger})
+    assert pod.publish(first).status_code == 201
+    run = pod.start_run("ledger")
+    # All of it arrives, but for its commit.
+    second = pod.assembly({"ledger": f"{ledger}\nSECOND = True\n"})
+    parcel = second.parcel()
+    (missing,) = pod.ask_missing(second, parcel).json()["missing"]
+
+    def send(assembly: Any, digest: str) -> Any:
+        content = assembly.parcel().sources[digest].read_bytes()
+        return pod.client.put(f"/blobs/{digest}", content=content, headers=pod.publishing())
+
+    assert send(second, missing).status_code == 200
+    filler = fill(volume_on_a_disk)
+    third = pod.assembly({"ledger": f"{ledger}\nTHIRD = True\n"})
+    (digest,) = set(third.parcel().sources) - set(first.parcel().sources)
+    for refused, why in (
+        (pod.commit(second, parcel), "No space left on device"),
+        (send(third, digest), "no room for it"),
+        (pod.ask_missing(third, third.parcel()), "no room for the Assembly"),
+    ):
+        assert refused.status_code == 507, refused.text
+        assert why in refused.json()["error"]
+    assert pod.assemblies()["current"] == first.hash
+    assert not list((volume_on_a_disk / "incoming").iterdir())
+    assert pod.status(run)["status"] == "active"
+
+    os.unlink(filler)
+    for assembly in (second, third):
+        published = pod.publish(assembly)
+        assert published.status_code == 201, published.text
+    note = {"type": "note", "number": 1}
+    answer = pod.client.post(f"/runs/{run}/gates/writing/events", json=note)
+    assert answer.status_code == 200, answer.text

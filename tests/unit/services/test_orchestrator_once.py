@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from jr2 import names
 from jr2_runtime.orchestrator.store import Ballast, Once, Repeated, StoreError, answers
-from jr2_runtime.orchestrator.upkeep import sweep
+from jr2_runtime.orchestrator.upkeep import drop_answers, sweep
 
 pytestmark = pytest.mark.anyio
 
@@ -209,3 +210,40 @@ async def test_a_repeat_is_answered_while_the_disk_is_full(
         (each.status_code, each.text) for each in first
     ]
     assert other.status_code == 507
+
+
+async def test_the_oldest_answers_go_sooner_when_all_take_too_much(
+    bench: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = await bench.start("gate")
+    caplog.set_level("INFO")
+    for number in range(40):
+        await post(bench, f"/runs/{run}/events", {"type": "CANCEL"}, f"old-{number:02}")
+        bench.clock.advance(1)
+    bench.clock.advance(answers.KEPT_AT_LEAST_MS / 1000)
+    for number in range(5):
+        await post(bench, f"/runs/{run}/events", {"type": "CANCEL"}, f"new-{number:02}")
+
+    def keys(db: sqlite3.Connection) -> list[str]:
+        return [key for (key,) in db.execute("SELECT key FROM answers ORDER BY answered_at, key")]
+
+    before = await bench.store.read(keys)
+    assert len(before) == 45
+    monkeypatch.setattr(answers, "FEW", 44)
+    held = await bench.store.read(answers.held_bytes)
+    each = held // 45
+    await drop_answers(bench.store, bench.clock)
+    assert await bench.store.read(keys) == before, "they take less than they may"
+    # As many go as take too much, the oldest first, and in pieces.
+    monkeypatch.setattr(answers, "DROPPED_AT_ONCE", 4)
+    monkeypatch.setattr(answers, "MOST_BYTES", held - 10 * each)
+    await drop_answers(bench.store, bench.clock)
+    assert await bench.store.read(keys) == before[10:]
+    assert [vars(line)["bytes"] for line in caplog.records if "before their time" in line.message]
+    # None goes that is younger than five minutes, whatever they take.
+    monkeypatch.setattr(answers, "FEW", 0)
+    monkeypatch.setattr(answers, "MOST_BYTES", 0)
+    await drop_answers(bench.store, bench.clock)
+    assert await bench.store.read(keys) == before[40:]
+    monkeypatch.setattr(answers, "FEW", 5)
+    assert await bench.store.read(answers.held_bytes) == 0

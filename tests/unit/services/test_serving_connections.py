@@ -226,3 +226,39 @@ async def test_a_peer_that_takes_something_in_time_keeps_its_connection(
         assert connection.transport.is_closing()
         assert got < size
         writer.close()
+
+
+async def test_what_waits_in_all_connections_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 8 * 2**20
+    answered: asyncio.Queue[None] = asyncio.Queue()
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", str(size).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": bytes(size)})
+        answered.put_nowait(None)
+
+    monkeypatch.setattr(Connection, "most_unsent", 20 * 2**20)
+    async with serving(large) as port:
+        peers = []
+        for _ in range(6):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**12)
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            peers.append((reader, writer))
+            async with asyncio.timeout(60):
+                await answered.get()
+        whole = []
+        for reader, _ in peers:
+            got = b""
+            with contextlib.suppress(ConnectionError):
+                await reader.readuntil(b"\r\n\r\n")
+                while piece := await reader.read(2**16):
+                    got += piece
+                    if len(got) == size:
+                        break
+            whole.append(len(got) == size)
+        # The first ones fit; one that came when there was no room was cut, and nobody else.
+        assert whole[:2] == [True, True]
+        assert False in whole
+        for _, writer in peers:
+            writer.close()

@@ -23,6 +23,8 @@ LARGEST_QUEUE: Final = 4 * 2**20
 """Bytes that may wait for one watcher, when more than one frame waits."""
 MOST_BYTES: Final = 64 * 2**20
 """Bytes that may wait for all of them, with what is being sent to each."""
+AT_ONCE: Final = 8
+"""Watchers for whom the first frame is read at one time; the others wait."""
 MOST_FEEDS: Final = 2_000
 """Watchers at one time; a further one is told to come back."""
 
@@ -139,6 +141,8 @@ class Feeds:
         self._closed = False
         self.held = 0
         """Bytes that wait for the watchers, or are being sent to them."""
+        self.opening = asyncio.Semaphore(AT_ONCE)
+        """Held while the first frame of a watcher is read and is not counted yet."""
 
     def attach(self, topic: Topic) -> Feed:
         """Watch a topic from now on.

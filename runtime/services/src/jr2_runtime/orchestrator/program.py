@@ -118,6 +118,7 @@ async def serve(settings: Settings, clock: Clock) -> None:
                 processes.for_steps(registry.hash)
             group.create_task(publisher.watch_releases())
             group.create_task(upkeep.sweep_hourly(store, publisher.sweep, clock))
+            group.create_task(upkeep.bound_answers(store, clock))
             group.create_task(upkeep.back_up(backups, clock))
             cluster = Cluster.find(os.environ, settings.account)
             if cluster is None:

@@ -18,6 +18,8 @@ from .store import runs as run_rows
 
 HOUR_MS: Final = 3600 * 1000
 """The pause between two sweeps, and the longest between two looks at the newest backup."""
+MINUTE: Final = 60.0
+"""Seconds between two looks at how much the stored answers take."""
 
 log = logging.getLogger("jr2.orchestrator")
 
@@ -65,6 +67,41 @@ async def sweep_hourly(store: Store, sweep_blobs: Callable[[], int], clock: Cloc
                 extra={"reason": f"{type(failed).__name__}: {failed}"},
             )
         await asyncio.sleep(HOUR_MS / 1000)
+
+
+async def bound_answers(store: Store, clock: Clock) -> None:
+    """Look each minute whether the stored answers take too much, until cancelled."""
+    while True:
+        try:
+            await drop_answers(store, clock)
+        except Exception as failed:
+            # The root of this loop: the next minute is another try.
+            log.warning(
+                "stored answers were not removed",
+                extra={"reason": f"{type(failed).__name__}: {failed}"},
+            )
+        await asyncio.sleep(MINUTE)
+
+
+async def drop_answers(store: Store, clock: Clock) -> None:
+    """Remove the oldest answers while all of them take more than they may.
+
+    Raises:
+        StoreError: the store did not take a change.
+    """
+    excess = await store.read(answers.held_bytes) - answers.MOST_BYTES
+    gone = 0
+    while excess > 0:
+        freed = await store.write(
+            lambda db, excess=excess: answers.drop_oldest(db, clock.now(), excess),  # type: ignore[misc]
+            frees_room=True,
+        )
+        if not freed:
+            break  # the others are too young
+        excess -= freed
+        gone += freed
+    if gone:
+        log.info("the oldest answers were removed before their time", extra={"bytes": gone})
 
 
 async def sweep(store: Store, clock: Clock) -> None:

@@ -25,6 +25,9 @@ LINGER_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 30.0
 UNSENT: Final = 32 * 2**10
 """Bytes of an answer that wait in a connection, and in the kernel, before its program has to wait."""
+LARGE: Final = 256 * 2**10
+MOST_UNSENT: Final = 64 * 2**20
+"""Bytes that wait in all connections, from which on one with more than `LARGE` is cut."""
 MOST: Final = 4096
 """Connections at one time; a further one is closed at once."""
 
@@ -38,6 +41,7 @@ class Connection(H11Protocol):
     linger_seconds: ClassVar[float] = LINGER_SECONDS
     stall_seconds: ClassVar[float] = STALL_SECONDS
     most: ClassVar[int] = MOST
+    most_unsent: ClassVar[int] = MOST_UNSENT
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -78,6 +82,9 @@ class Connection(H11Protocol):
         super().pause_writing()
         self._is_taken()
         left = self.transport.get_write_buffer_size()
+        if left > LARGE and self._unsent() > self.most_unsent:
+            self.transport.abort()
+            return
         self._stall = self.loop.call_later(self.stall_seconds, self._look_at, left)
 
     def resume_writing(self) -> None:
@@ -91,6 +98,14 @@ class Connection(H11Protocol):
             self.transport.abort()
         else:
             self._stall = self.loop.call_later(self.stall_seconds, self._look_at, left)
+
+    def _unsent(self) -> int:
+        """Return how many bytes wait in all connections."""
+        return sum(
+            each.transport.get_write_buffer_size()
+            for each in self.connections
+            if isinstance(each, Connection)
+        )
 
     def _is_taken(self) -> None:
         if self._stall is not None:

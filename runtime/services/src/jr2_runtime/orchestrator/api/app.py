@@ -21,6 +21,7 @@ from .described import BANDS, INTRODUCTION, SHAPES
 from .direct import Direct
 from .errors import install
 from .guard import Guard, known_hosts
+from .head import Head
 from .instance_band import GATE_PATH, START_PATH, instance_band
 from .observed import Observed
 from .open_band import open_band
@@ -34,7 +35,7 @@ def build_app(services: Services) -> ASGIApp:
     direct = Direct(
         app, [each for each in app.routes if _is_direct(each)], require(("instance",), services)
     )
-    return Observed(Guard(direct, known_hosts(services.namespace)), services.metrics)
+    return Observed(Guard(Head(direct), known_hosts(services.namespace)), services.metrics)
 
 
 def _is_direct(route: BaseRoute) -> TypeGuard[APIRoute]:

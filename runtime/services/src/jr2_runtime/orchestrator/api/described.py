@@ -131,7 +131,7 @@ def described(
 FEED: Final = "text/event-stream"
 INTRODUCTION: Final = f"""\
 The Orchestrator serves HTTP on port {names.ORCHESTRATOR_PORT} of the Service `{names.ORCHESTRATOR}`. `jr2` reaches it through `kubectl port-forward`.
-Bodies are JSON. Every error body is `{{"error": "<text>"}}`. This document is served at `/openapi.json`.
+HEAD answers as GET does, without the body. Bodies are JSON. Every error body is `{{"error": "<text>"}}`. This document is served at `/openapi.json`.
 
 A band says whom a route opens to. A token goes into the header `Authorization: Bearer <token>`. One that is missing or unknown gets 401, a known one in the wrong band 403; both are answered before the body is read. A body of more than 256 KiB gets 413; the routes of a publish take more.
 
@@ -139,9 +139,9 @@ The head of a request has to come within 30 seconds, its body within 30 more; el
 
 A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. So no page of another site can use a port that you forwarded.
 
-**A write is done once for its `{names.HEADER_IDEMPOTENCY_KEY}`.** The key, a digest of the request and the answer are committed with what the request did, and kept for 7 days. A repeat gets the stored answer, also after a crash between the commit and the answer; the same key with another request gets 422. What was refused did nothing and is not stored, so the same key may try again.
+**A write is done once for its `{names.HEADER_IDEMPOTENCY_KEY}`.** The key, a digest of the request and the answer are committed with what the request did, and kept for 7 days. When all answers take more than 128 MiB the oldest go sooner, but none within 5 minutes. A repeat gets the stored answer, also after a crash between the commit and the answer; the same key with another request gets 422. What was refused did nothing and is not stored, so the same key may try again.
 
-**A feed is level-triggered.** A status frame is the whole status, so a client that lost its connection attaches again and has missed nothing that still matters. A silent feed sends a comment every 15 seconds. A client that does not keep up, and every client when the Orchestrator stops, gets the event `closed` and may attach again. No more than 2 000 feeds are open at a time; a further one gets 503.
+**A feed is level-triggered.** A status frame is the whole status, so a client that lost its connection attaches again and has missed nothing that still matters. A silent feed sends a comment every 15 seconds. A client that does not keep up, and every client when the Orchestrator stops, gets the event `closed` and may attach again: 256 frames or 4 MiB wait for one client, and 64 MiB for all; what waited is dropped. Who takes nothing of an answer for 30 seconds is cut. No more than 2 000 feeds are open at a time; a further one gets 503.
 """
 BANDS: Final[dict[Band, str]] = {
     "open": "Structure and states, never a context or a payload. No token.",

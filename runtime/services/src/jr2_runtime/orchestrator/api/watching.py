@@ -29,8 +29,9 @@ async def watch(
     try:
         feed = services.feeds.attach(topic)
         try:
-            first = await opening()
-            feed.opens_with(first.frame)
+            async with services.feeds.opening:
+                first = await opening()
+                feed.opens_with(first.frame)
             return EventStream(first, feed, comment_after=services.comment_after)
         except BaseException:
             feed.close()

@@ -5,7 +5,10 @@ So whoever lost an answer asks again under the same key and gets the same answer
 program that was killed between the commit and the answer. A request that was refused did nothing,
 and is not remembered.
 
-Source: design §4.3.
+An answer is kept for seven days. When all of them take more than a number of bytes, the oldest go
+sooner, but none that is younger than five minutes; so they never fill the volume by themselves.
+
+Source: design §4.3, ADR-0122.
 """
 
 from __future__ import annotations
@@ -17,8 +20,22 @@ from typing import Final
 
 KEPT_FOR_MS: Final = 7 * 24 * 3600 * 1000
 """An answer is kept this long."""
+KEPT_AT_LEAST_MS: Final = 5 * 60 * 1000
+"""And at least this long, however many there are."""
+MOST_BYTES: Final = 128 * 2**20
+"""Of all answers; beyond it the oldest go."""
+FEW: Final = 50_000
+"""Answers whose bytes need not be counted."""
+_HELD: Final = "SELECT total(length(key) + length(fingerprint) + length(body) + 100) FROM answers"
+"""A row and its place in the index take 100 bytes beside its texts."""
+_OLDEST: Final = (
+    "SELECT key, length(key) + length(fingerprint) + length(body) + 100 FROM answers"
+    " WHERE answered_at < ? ORDER BY answered_at LIMIT ?"
+)
 SWEPT_AT_ONCE: Final = 10_000
 """How many rows one transaction of a sweep removes, so that it does not hold up events."""
+DROPPED_AT_ONCE: Final = 1_000
+"""How many one transaction removes before their time, which happens while events come quickly."""
 _MOST_ROWS: Final = 32
 """Of one statement."""
 _INSERT: Final = "INSERT INTO answers (key, fingerprint, code, body, answered_at) VALUES"
@@ -110,3 +127,31 @@ def sweep(db: sqlite3.Connection, now: int) -> int:
         "DELETE FROM answers WHERE key IN (SELECT key FROM answers WHERE answered_at < ? LIMIT ?)",
         (now - KEPT_FOR_MS, SWEPT_AT_ONCE),
     ).rowcount
+
+
+def held_bytes(db: sqlite3.Connection) -> int:
+    """Return how many bytes the answers take; 0 while they are few."""
+    (count,) = db.execute("SELECT count(*) FROM answers").fetchone()
+    if count <= FEW:
+        return 0
+    (held,) = db.execute(_HELD).fetchone()
+    return int(held)
+
+
+def drop_oldest(db: sqlite3.Connection, now: int, excess: int) -> int:
+    """Delete the oldest answers, up to `DROPPED_AT_ONCE`; return how many bytes they took.
+
+    Args:
+        db: in a transaction.
+        now: milliseconds since the epoch; what is younger than five minutes stays.
+        excess: how many bytes have to go.
+    """
+    found = db.execute(_OLDEST, (now - KEPT_AT_LEAST_MS, DROPPED_AT_ONCE)).fetchall()
+    freed, going = 0, []
+    for key, cost in found:
+        if freed >= excess:
+            break
+        freed += cost
+        going.append((key,))
+    db.executemany("DELETE FROM answers WHERE key = ?", going)
+    return freed
