@@ -342,7 +342,7 @@ class Host:
             )
         view = machine.view_json(after)
         try:
-            self._channel.keep_text(_stepped(request.id, len(view), step), view + body)
+            self._channel.keep_text(stepped_json(request.id, len(view), step), view + body)
         except frames.FrameError as over:
             return f"the step says too much: {over}"
         if request.run_id is not None and request.seq is not None:
@@ -402,7 +402,7 @@ class _NoAnswer(Exception):
     """The request cannot be served; the text is the answer."""
 
 
-def _stepped(number: int, view: int, step: Step) -> bytes:
+def stepped_json(number: int, view: int, step: Step) -> bytes:
     """Return the `host_wire.Stepped` of a step as JSON text."""
     if not step.commands and step.receipt is None:
         return b'{"kind":"stepped","id":%d,"view":%d,"commands":[],"receipt":null}' % (number, view)

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 
 from jr2 import host_wire, names
+from jr2.host import stepped_json
+from jr2.kernel import Step
+from jr2.snapshot import Snapshot
 from tests.unit.kit.host.conftest import KIT, PING, TASKS, Assembly
 
 
@@ -281,6 +284,17 @@ def test_a_step_without_a_body_starts_from_what_the_process_kept(
     for run, seq in (("r", 1), ("r", 3), ("other", 2)):
         reply, _ = process.ask(op="step", workflow="tasks", run_id=run, seq=seq, event=go)
         assert reply["kind"] == "missing"
+
+
+@pytest.mark.parametrize("commands", [(), (host_wire.StartTask(key="k", machine=[], slot="s"),)])
+def test_the_reply_to_a_step_is_written_as_its_model_writes_it(
+    commands: tuple[host_wire.StartTask, ...],
+) -> None:
+    snapshot = Snapshot(machine="m", run_id="r", status="active", entries={}, entry_count=0)
+    text = stepped_json(7, 12, Step(snapshot=snapshot, commands=commands))
+
+    reply = host_wire.Stepped(id=7, view=12, commands=list(commands))
+    assert text.decode() == reply.model_dump_json()
 
 
 MEDDLES = """

@@ -7,9 +7,11 @@ A link ends once, for one reason, and then fails whatever still waits on it. It 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,6 +21,11 @@ from jr2 import frames, host_wire
 OPEN_DEADLINE: Final = 10.0
 """Seconds in which the supervisor must have started the process."""
 _read_reply: Final = TypeAdapter[Any](host_wire.Reply).validator.validate_json
+_PLAIN: Final = re.compile(
+    rb'\{"kind":"stepped","id":([1-9][0-9]{0,17}),"view":(0|[1-9][0-9]{0,8}),'
+    rb'"commands":\[\],"receipt":null\}'
+)
+"""The reply to most steps, as the Assembly process writes it; any other text is read as JSON."""
 _PIECE: Final = 256 * 2**10
 """How many bytes are read at once."""
 _CREDENTIALS: Final = struct.Struct("3i")
@@ -34,6 +41,12 @@ Answer = tuple[
     | host_wire.Broken,
     bytes,
 ]
+
+
+@lru_cache(maxsize=1024)
+def _plain(view: int) -> host_wire.Stepped:
+    """Return what such a reply says; its number is that of whoever asked."""
+    return host_wire.Stepped(id=0, view=view, commands=[])
 
 
 class AssemblyAway(Exception):
@@ -141,7 +154,12 @@ class Link(asyncio.BufferedProtocol):
         self._silent_since = self._loop.time()
         try:
             for header, body in self._splitter.feed(self._buffer[:nbytes]):
-                self._hand_out(_read_reply(header), body)
+                plain = _PLAIN.fullmatch(header)
+                if plain is not None:
+                    self._hand_out(int(plain[1]), _plain(int(plain[2])), body)
+                else:
+                    reply = _read_reply(header)
+                    self._hand_out(reply.id, reply, body)
         except (frames.FrameError, ValidationError, RecursionError):
             self.end("the Assembly process sent something that is no reply", by_us=False)
 
@@ -149,12 +167,12 @@ class Link(asyncio.BufferedProtocol):
         """Fail what waits: the process has closed its end, or it is gone."""
         self.end("the Assembly process ended", by_us=False)
 
-    def _hand_out(self, reply: Any, body: bytes) -> None:
+    def _hand_out(self, number: int, reply: Any, body: bytes) -> None:
         if isinstance(reply, host_wire.Stepped) and reply.view > len(body):
             raise frames.FrameError("a reply says that more is shown than it carries")
-        waiting = self._waiting.pop(reply.id, None)
+        waiting = self._waiting.pop(number, None)
         if isinstance(waiting, Replies):
-            waiting.put(reply.id, (reply, body))
+            waiting.put(number, (reply, body))
         elif waiting is not None and not waiting.done():
             waiting.set_result((reply, body))
 
