@@ -65,13 +65,13 @@ export class Attention {
         return await this.client.post(where, text, { key, gate: gate.id });
       } catch (failed) {
         // The Gate may be another one by now, and then its card goes.
-        if (failed.status === 404 || failed.status === 412) this.feeds.read(run);
+        if (failed.status === 404 || failed.status === 412) this.feeds.read(run, { first: true });
         throw failed;
       }
     };
     const done = () => {
       say(waiting, `${accepted.name} was taken; waiting for the run.`);
-      this.feeds.read(run);
+      this.feeds.read(run, { first: true });
     };
     const made = form({ schema: accepted.input, label: accepted.name, send, done, fixed: { type: accepted.name } });
     const description = accepted.description ? el("p", { class: "hint" }, accepted.description) : null;

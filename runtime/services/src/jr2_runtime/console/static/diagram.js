@@ -276,9 +276,14 @@ export class Diagram extends EventTarget {
 
   /** Put lights, pins and accessible names on what is drawn. */
   #paint(before) {
+    const waits = new Map();
+    for (const [key, times] of this.#pins) {
+      const shown = this.#shown(key);
+      waits.set(shown, (waits.get(shown) ?? 0) + times);
+    }
     for (const [key, { box, group, tag }] of this.#boxes) {
       const times = this.#lit.get(key) ?? 0;
-      const pins = this.#pins.get(key) ?? 0;
+      const pins = waits.get(key) ?? 0;
       group.classList.toggle("lit", times > 0);
       group.classList.toggle("entered", times > 0 && !before.has(key) && before.size > 0);
       group.classList.toggle("parked", pins > 0);
@@ -299,6 +304,13 @@ export class Diagram extends EventTarget {
       line.classList.toggle("lit", lit);
       words.classList.toggle("lit", lit);
     }
+  }
+
+  /** Return the key of the box that is drawn for a state: a folded child Machine for what is in it. */
+  #shown(key) {
+    let shown = key;
+    while (!this.#boxes.has(shown) && shown.includes(":")) shown = shown.slice(0, shown.lastIndexOf(":"));
+    return shown;
   }
 
   // --- moving about ---------------------------------------------------------------------------

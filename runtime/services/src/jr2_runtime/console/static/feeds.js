@@ -11,6 +11,10 @@ const MOST_FEEDS = 3;
 const EVERY = 4000;
 const RETRY = 2000;
 const AT_ONCE = 2;
+/** Between two reads of runs: a fleet that moves fast is no load of its own. */
+const PAUSE = 25;
+/** A list of so many runs is asked for every four seconds, one of twice as many half as often. */
+const FEW = 250;
 /** Runs of an opening frame whose Gates are read without being asked for. */
 const MOST_FIRST = 300;
 
@@ -23,6 +27,7 @@ export class Feeds extends EventTarget {
   #again = new Set();
   #run = null;
   #assembly = null;
+  #due = new Map();
 
   constructor(client, session, fleet) {
     super();
@@ -61,7 +66,7 @@ export class Feeds extends EventTarget {
         await this.client.follow(path("runs", id, "events"), own.signal, (event, data) => {
           last = event === "status" ? data : last;
           if (!own.signal.aborted) hear(event, data);
-          if (event === "status") this.read(id);
+          if (event === "status") this.read(id, { first: true });
         });
       } catch (failed) {
         if (own.signal.aborted || failed.status === 404) return;
@@ -71,10 +76,11 @@ export class Feeds extends EventTarget {
     }
   }
 
-  /** Read a run with its Gates again, soon. */
-  read(id) {
+  /** Read a run with its Gates again, soon; before all others when somebody looks at it. */
+  read(id, { first = false } = {}) {
     if (!this.session.isLive) return;
     if (this.#reading.has(id)) this.#again.add(id);
+    else if (first) this.#queue = new Set([id, ...this.#queue]);
     else this.#queue.add(id);
     this.#pump();
   }
@@ -102,7 +108,8 @@ export class Feeds extends EventTarget {
       const [id] = this.#queue;
       this.#queue.delete(id);
       this.#reading.add(id);
-      this.#readOne(id).finally(() => {
+      this.#readOne(id).finally(async () => {
+        await new Promise((done) => setTimeout(done, PAUSE));
         this.#reading.delete(id);
         if (this.#again.delete(id)) this.#queue.add(id);
         this.#pump();
@@ -179,10 +186,11 @@ export class Feeds extends EventTarget {
         this.dispatchEvent(new Event("assembly"));
       }
       for (const { name } of [...this.fleet.workflows.values()]) {
-        if (this.#sources.has(name)) continue;
+        if (this.#sources.has(name) || Date.now() < (this.#due.get(name) ?? 0)) continue;
         const observed = await this.client.get(path("workflows", name, "runs"), { open: true });
         if (this.#sources.has(name)) continue;
         this.#readFirst(this.fleet.replace(name, observed));
+        this.#due.set(name, Date.now() + EVERY * (observed.length / FEW) - EVERY / 2);
       }
       const [first] = this.#wanted;
       if (first === undefined || this.#open.has(first)) this.#become("live");

@@ -32,7 +32,7 @@ let tab = "details";
 
 const acts = {
   client,
-  read: (id) => feeds.read(id),
+  read: (id) => feeds.read(id, { first: true }),
   home: () => go(null, null),
   open: (workflow) => go(workflow, null),
   select: (workflow, run) => go(workflow, run),
@@ -275,7 +275,7 @@ session.addEventListener("change", () => {
   if (session.isLive) {
     tell("The token is live.");
     followRun();
-    if (at.run !== null) feeds.read(at.run);
+    if (at.run !== null) feeds.read(at.run, { first: true });
   } else {
     known.status = null;
     known.emits = [];

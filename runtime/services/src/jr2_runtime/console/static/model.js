@@ -54,9 +54,11 @@ export class Fleet extends EventTarget {
   status(observation) {
     const runs = this.#runs(observation.workflow);
     runs.set(observation.runId, observation);
-    if (observation.status !== "active") this.#gates.delete(observation.runId);
-    const settled = [...runs.values()].filter((one) => one.status !== "active");
-    for (const old of settled.slice(0, -MOST_SETTLED)) runs.delete(old.runId);
+    if (observation.status !== "active") {
+      this.#gates.delete(observation.runId);
+      const settled = [...runs.values()].filter((one) => one.status !== "active");
+      for (const old of settled.slice(0, -MOST_SETTLED)) runs.delete(old.runId);
+    }
     this.#changed();
   }
 

@@ -25,7 +25,7 @@ export class Nav {
         on: {
           submit: (event) => {
             event.preventDefault();
-            acts.token(input.value.trim());
+            give();
           },
         },
       },
@@ -33,7 +33,13 @@ export class Nav {
       input,
       this.badge,
     );
-    input.addEventListener("change", () => acts.token(input.value.trim()));
+    // Enter tells a field that it changed once more when it is left.
+    input.addEventListener("change", () => input.value.trim() !== this.given && give());
+    const give = () => {
+      this.given = input.value.trim();
+      acts.token(this.given);
+    };
+    this.given = "";
     this.input = input;
     const home = el(
       "a",
@@ -82,6 +88,6 @@ export class Nav {
 
   /** The token that was typed opens nothing any more. */
   clear() {
-    this.input.value = "";
+    this.input.value = this.given = "";
   }
 }
