@@ -181,7 +181,9 @@ def served_console(chromium: Browser) -> Iterator[Console]:
     with opened() as pod:
         pod.start_worker()
         orchestrator = pod.start_orchestrator()
-        published = pod.publish(pod.assembly(sources("approval", "ledger", "pair", "review")))
+        published = pod.publish(
+            pod.assembly(sources("approval", "chain", "ledger", "pair", "review"))
+        )
         assert published.status_code == 201, published.text
         yield Console(pod, chromium, orchestrator)
 

@@ -145,6 +145,27 @@ def test_the_picture_zooms_and_fits(console: Console) -> None:
     page.wait(f"{percent} === {fitted!r}")
 
 
+def test_a_large_picture_begins_readable_and_brings_the_run_into_sight(console: Console) -> None:
+    pod = console.pod
+    run = pod.start_run("chain")
+    pod.client.post(f"/runs/{run}/gates/step/events", json={"type": "last"}).raise_for_status()
+    page = console.open("/workflows/chain")
+    page.wait(DRAWN)
+    page.wait("document.querySelector('.percent').textContent === '70%'")
+    is_seen = """
+      (() => {
+        const box = document.querySelector('[data-box="step-29"]').getBoundingClientRect();
+        const room = document.getElementById('diagram').getBoundingClientRect();
+        return box.bottom <= room.bottom && box.top >= room.top;
+      })()
+    """
+    assert page.run(is_seen) is False
+    page.run("document.querySelector('[data-key=chain] .run').click()")
+    page.wait(is_seen)
+    page.click("button", "state step-29, active")
+    page.shows("State step-29")
+
+
 def test_the_keyboard_alone_reads_the_picture(console: Console) -> None:
     page = console.open("/workflows/approval")
     page.wait(DRAWN)

@@ -17,9 +17,7 @@ from tests.waiting import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "runtime/services/src/jr2_runtime/console/static"
-VENDORED = {
-    "elk-worker.min.js": "dca3a19d9ec37f5634bf5876b4ebd2455c3f43f0d32570136c13c13edaba9bfb",
-}
+VENDORED = {Path(each.file).name: each for each in recipe.ORCHESTRATOR.vendored}
 """Files of others, as their package of npm holds them."""
 OWN = sorted(path.name for path in STATIC.glob("*.js") if path.name not in VENDORED)
 FILES = {path.name for path in STATIC.iterdir()}
@@ -56,7 +54,10 @@ def test_the_image_of_the_orchestrator_alone_has_each_file() -> None:
 
 @pytest.mark.parametrize("name", VENDORED)
 def test_what_is_not_ours_is_as_its_author_published_it(name: str) -> None:
-    assert VENDORED[name] == hashlib.sha256((STATIC / name).read_bytes()).hexdigest()
+    file = STATIC.parents[1] / VENDORED[name].file
+
+    assert VENDORED[name].sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert VENDORED[name].licence == "EPL-2.0"
     assert "Eclipse Public License" in (STATIC / "elk-license.txt").read_text()
 
 

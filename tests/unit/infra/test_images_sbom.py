@@ -49,6 +49,20 @@ def test_parts_are_named_by_version_and_digest() -> None:
     assert len(set(references)) == len(references)
 
 
+def test_a_file_that_is_not_ours_is_named_where_it_is() -> None:
+    elk = {"alg": "SHA-256", "content": recipe.ELK.sha256}
+    for image in recipe.KIT_IMAGES:
+        said = json.loads(
+            bill_of_materials(
+                image, digest=DIGEST, architecture="amd64", packages=PACKAGES, wheels=WHEELS
+            )
+        )
+        found = [part for part in said["components"] if part["purl"].startswith("pkg:npm/")]
+        is_there = image is recipe.ORCHESTRATOR
+        assert [elk] * is_there == [part["hashes"][0] for part in found]
+        assert ["pkg:npm/elkjs@0.12.1"] * is_there == [part["purl"] for part in found]
+
+
 def test_it_follows_from_the_image_alone() -> None:
     assert document() == document(packages=PACKAGES[::-1])
     serial = json.loads(document())["serialNumber"]

@@ -46,6 +46,25 @@ USERS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Vendored:
+    """A file of somebody else's package that lies among our sources.
+
+    Args:
+        name: of its package of npm.
+        version: of that package.
+        file: its path in `jr2_runtime`.
+        sha256: of the file, hex.
+        licence: as SPDX writes it.
+    """
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KitImage:
     """One Kit image.
 
@@ -61,6 +80,7 @@ class KitImage:
         leaves_out: folders of `jr2_runtime` that it does not run.
         uid: the numeric user; a pod names its own, this one serves who runs the image by hand.
         limit: bytes that its layers may hold together.
+        vendored: files among our sources that are not ours.
     """
 
     name: str
@@ -73,6 +93,7 @@ class KitImage:
     leaves_out: frozenset[str]
     uid: int
     limit: int = 250 * 2**20
+    vendored: tuple[Vendored, ...] = ()
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -80,6 +101,14 @@ class KitImage:
         return (*self.debian, "tools") if self.has_tree else self.debian
 
 
+ELK: Final = Vendored(
+    name="elkjs",
+    version="0.12.1",
+    file="console/static/elk-worker.min.js",
+    sha256="dca3a19d9ec37f5634bf5876b4ebd2455c3f43f0d32570136c13c13edaba9bfb",
+    licence="EPL-2.0",
+)
+"""Lays out the Console's picture (ADR-0113)."""
 ORCHESTRATOR: Final = KitImage(
     name=names.IMAGE_ORCHESTRATOR,
     title="The Orchestrator of a jr2 Instance, and the worker that runs its Workflows",
@@ -90,6 +119,7 @@ ORCHESTRATOR: Final = KitImage(
     ),
     leaves_out=frozenset({"operator", "repo_cache", "harness", "custodian", "effector"}),
     uid=names.ORCHESTRATOR_UID,
+    vendored=(ELK,),
 )
 OPERATOR: Final = KitImage(
     name=names.IMAGE_OPERATOR,

@@ -1,4 +1,4 @@
-"""What an image is made of, as a CycloneDX document: each Debian package and each wheel.
+"""What an image is made of, as a CycloneDX document: each Debian package, each wheel, and each vendored file.
 
 The document stands beside the image's archive. It names the image by its digest and each part by
 its digest, holds no time and no random number, and follows from the lists and the image alone.
@@ -60,6 +60,7 @@ def bill_of_materials(
         "components": [
             *(_debian(package, architecture) for package in sorted(packages)),
             *(_wheel(wheel) for wheel in sorted(wheels)),
+            *(_vendored(one) for one in image.vendored),
             *(_own(name) for name in ("jr2", "jr2-runtime")),
         ],
     }
@@ -93,6 +94,12 @@ def _debian(package: Package, architecture: str) -> dict[str, Any]:
 def _wheel(wheel: Wheel) -> dict[str, Any]:
     purl = f"pkg:pypi/{wheel.name}@{quote(wheel.version, safe='')}?file_name={quote(wheel.file)}"
     return _component(wheel.name, wheel.version, purl, hashes=_hashes(wheel.sha256))
+
+
+def _vendored(one: recipe.Vendored) -> dict[str, Any]:
+    purl = f"pkg:npm/{one.name}@{one.version}"
+    licences = [{"license": {"id": one.licence}}]
+    return _component(one.name, one.version, purl, hashes=_hashes(one.sha256), licenses=licences)
 
 
 def _own(name: str) -> dict[str, Any]:

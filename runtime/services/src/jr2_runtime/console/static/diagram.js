@@ -10,6 +10,8 @@ import { picture, size } from "./machine.js";
 
 const CLOSEST = 2.5;
 const FARTHEST = 0.1;
+/** A picture that could not be read when all of it is shown begins at its top, at this size. */
+const READABLE = 0.7;
 /** A child Machine with more states than this is folded until somebody opens it. */
 const LARGE = 14;
 
@@ -52,12 +54,10 @@ export class Diagram extends EventTarget {
     this.empty.hidden = document !== null || instead === "";
     this.svg.setAttribute("class", document === null ? "picture hidden" : "picture");
     this.notes.replaceChildren();
-    if (document === null) {
-      this.layer.replaceChildren();
-      this.#boxes.clear();
-      this.#arrows = [];
-      return;
-    }
+    this.layer.replaceChildren();
+    this.#boxes.clear();
+    this.#arrows = [];
+    if (document === null) return;
     await this.#draw();
   }
 
@@ -99,6 +99,34 @@ export class Diagram extends EventTarget {
     const scale = Math.min(1.15, (width - 48) / this.#size.width, room / this.#size.height);
     this.#centre(Math.max(FARTHEST, scale));
     this.#fitted = true;
+  }
+
+  /** Bring a box that is lit into sight, when none of them is. */
+  reveal() {
+    const { width, height } = this.host.getBoundingClientRect();
+    const lit = [...this.#boxes.values()].filter(({ box }) => box.boxes.length === 0 && this.#lit.has(box.key));
+    const places = lit.map(({ at }) => ({
+      x: (at.x + at.width / 2) * this.#view.scale + this.#view.x,
+      y: (at.y + at.height / 2) * this.#view.scale + this.#view.y,
+    }));
+    if (places.length === 0 || places.some(({ x, y }) => x > 0 && x < width && y > 0 && y < height)) return;
+    this.#fitted = false;
+    const [{ x, y }] = places;
+    this.#move({ ...this.#view, x: this.#view.x + width / 2 - x, y: this.#view.y + height / 2 - y });
+  }
+
+  /** Show all, or the top of what is too large for that. */
+  #begin() {
+    this.fit();
+    if (this.#view.scale >= READABLE * 0.75) return;
+    this.#centre(READABLE);
+    this.#move({ ...this.#view, y: 24 });
+    this.#fitted = false;
+  }
+
+  /** Whether the boxes have their places. */
+  get isDrawn() {
+    return this.#boxes.size > 0;
   }
 
   get percent() {
@@ -155,7 +183,7 @@ export class Diagram extends EventTarget {
     this.#warn(shown.opaque);
     this.#paint(new Map());
     this.select(this.#selected);
-    if (this.#fitted) this.fit();
+    if (this.#fitted) this.#begin();
     this.#rove(this.#boxes.has(focused) ? focused : (this.#boxes.keys().next().value ?? ""), focused);
     this.#drawn += 1;
     this.svg.dataset.drawn = String(this.#drawn);
@@ -206,7 +234,7 @@ export class Diagram extends EventTarget {
     into.append(group);
     const tag = tagOf(at);
     tags.append(tag);
-    this.#boxes.set(box.key, { box, group, tag });
+    this.#boxes.set(box.key, { box, group, tag, at });
     for (const inner of box.boxes) this.#put(inner, placed, into, tags);
   }
 

@@ -29,6 +29,8 @@ const diagram = new Diagram(here("diagram"));
 const at = { workflow: undefined, run: null, box: null };
 const known = { of: null, document: null, view: null, status: null, emits: [], last: null };
 let tab = "details";
+/** The run that has just been selected is to be brought into sight. */
+let sought = false;
 
 const acts = {
   client,
@@ -134,6 +136,7 @@ function select(workflow, run) {
   Object.assign(at, { workflow, run });
   if (isOther || isOtherRun) {
     at.box = null;
+    sought = run !== null;
     diagram.select(null);
     Object.assign(known, { status: null, emits: [], last: null });
     if (run !== null && tab === "attention" && fleet.gatesOf(run).length === 0) tab = "details";
@@ -210,6 +213,10 @@ function drawDiagram() {
     if (key !== null) pins.set(key, (pins.get(key) ?? 0) + 1);
   }
   diagram.light(lit, pins);
+  if (sought && diagram.isDrawn) {
+    sought = false;
+    diagram.reveal();
+  }
 }
 
 // --- start a run ------------------------------------------------------------------------------
