@@ -6,6 +6,7 @@ import asyncio
 import errno
 import gzip
 import hashlib
+import json
 import os
 import stat
 from collections.abc import AsyncIterator, Sequence
@@ -15,8 +16,9 @@ from typing import Any
 import pytest
 from starlette.requests import ClientDisconnect
 
-from jr2 import bundles
+from jr2 import bundles, names
 from jr2.wire import AssemblyFile
+from jr2_runtime.orchestrator.assemblies import publish
 from jr2_runtime.orchestrator.assemblies.blobs import UNUSED_FOR_MS, Blobs, NotHeld
 from jr2_runtime.orchestrator.assemblies.listing import Limits
 from jr2_runtime.orchestrator.assemblies.receiving import MOST, Pace, in_time
@@ -319,6 +321,52 @@ async def test_what_was_left_gives_its_room_to_a_publish(
     assert refused.status_code == 507
     assert "20000 bytes of it are missing, and 10100 are free" in refused.json()["error"]
     assert free > 0
+
+
+async def test_a_list_may_be_packed_and_is_bounded_all_the_same(bench: Any, rig: Any) -> None:
+    new = rig.assembly("new")
+    text = json.dumps(rig.listing_of(new[1])).encode()
+    bomb = gzip.compress(b'{"files": [' + b" " * (names.MAX_ASSEMBLY_LISTING + 1), mtime=0)
+    for body, encoding, code, why in (
+        (gzip.compress(text, mtime=0), "gzip", 200, ""),
+        (text, "gzip", 400, "no gzip"),
+        (gzip.compress(text, mtime=0)[:-4], "gzip", 400, "cut"),
+        (gzip.compress(text, mtime=0) + b"x", "gzip", 400, "follows its end"),
+        (bomb, "gzip", 413, "larger than 8388608 bytes"),
+        (b"x" * (names.MAX_ASSEMBLY_LISTING + 1), "", 413, "larger than 8388608 bytes"),
+        (text, "br", 415, "packed with gzip"),
+    ):
+        answer = await bench.client.post(
+            f"/assemblies/{new[0]}/missing",
+            content=body,
+            headers={
+                **bench.bearer(rig.PUBLISH_TOKEN),
+                names.HEADER_LEASE: rig.LEASE,
+                **({"Content-Encoding": encoding} if encoding else {}),
+            },
+        )
+        assert answer.status_code == code, answer.text
+        assert why in answer.json().get("error", "")
+
+
+async def test_a_blob_that_comes_to_a_halt_is_408_and_leaves_nothing(
+    bench: Any, rig: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hasty(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        return in_time(pieces, Pace(0.05))
+
+    monkeypatch.setattr(publish, "in_time", hasty)
+
+    async def content() -> AsyncIterator[bytes]:
+        yield b"some"
+        await asyncio.Event().wait()
+
+    answer = await send(bench, rig, f"/blobs/{digest(b'some')}", content())
+    assert answer.status_code == 408
+    assert "came to a halt" in answer.json()["error"]
+    assert held(bench) == {}
+    assert list((bench.folder / "state" / "incoming").iterdir()) == []
+    assert bench.services.publisher._receiving == 0
 
 
 async def test_a_commit_without_its_blobs_or_its_base_asks_for_them(bench: Any, rig: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
+from jr2.errors import StepFailed
 from jr2.tree_hash import Entry
 from jr2.wire import AssemblyFile, AssemblyListing
 
@@ -42,7 +43,8 @@ def pack(parts: Iterable[Entry], folder: Path) -> Parcel:
         folder: a folder of its own, which is made.
 
     Raises:
-        OSError: a file cannot be read, or the folder cannot be written.
+        StepFailed: a file is there no more.
+        OSError: the folder cannot be written.
     """
     folder.mkdir(mode=0o700)
     files: list[AssemblyFile] = []
@@ -60,7 +62,10 @@ def pack(parts: Iterable[Entry], folder: Path) -> Parcel:
             source.write_bytes(entry.content)
         else:
             source = entry.content.absolute()
-            digest, size = _digest(source)
+            try:
+                digest, size = _digest(source)
+            except OSError as failed:
+                raise StepFailed(f"cannot stage the Assembly: {source} is gone") from failed
         kind = "exec" if entry.kind == "exec" else "file"
         files.append(AssemblyFile(path=entry.path, kind=kind, sha256=digest, size=size))
         sources[digest] = source

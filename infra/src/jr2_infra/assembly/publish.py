@@ -11,6 +11,7 @@ Source: spec/runtime.md §1.13, design §5.5, ADR-0118.
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -124,8 +125,10 @@ def _publish(
     current: str | None,
     progress: Callable[[int, int], None],
 ) -> OrchestratorAnswer:
-    body = _listing(client, parcel, current).model_dump_json(by_alias=True, exclude_defaults=True)
-    headers = {"Content-Type": "application/json"}
+    listing = _listing(client, parcel, current)
+    text = listing.model_dump_json(by_alias=True, exclude_defaults=True)
+    body = gzip.compress(text.encode(), compresslevel=6, mtime=0)
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     asked = client.post(f"/assemblies/{assembly}/missing", content=body, headers=headers)
     if asked.status_code != 200:
         return _refused(asked)

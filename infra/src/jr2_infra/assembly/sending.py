@@ -57,7 +57,7 @@ def send_blobs(
         progress: told how many bytes of how many were sent.
 
     Raises:
-        StepFailed: a file is no longer what was staged.
+        StepFailed: a file is no longer what was staged, or is not there.
         BlobRefused: the Orchestrator did not take one.
         httpx2.HTTPError: the connection broke; what was sent before is kept.
     """
@@ -115,7 +115,10 @@ def _bundle(digests: Sequence[str], sources: Mapping[str, Path]) -> bytes:
     packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
     packed = bytearray()
     for digest in digests:
-        content = sources[digest].read_bytes()
+        try:
+            content = sources[digest].read_bytes()
+        except OSError as failed:
+            raise _changed(sources[digest]) from failed
         if hashlib.sha256(content).hexdigest() != digest:
             raise _changed(sources[digest])
         packed += packing.compress(bundles.encode(digest, content))
@@ -124,10 +127,13 @@ def _bundle(digests: Sequence[str], sources: Mapping[str, Path]) -> bytes:
 
 def _packed(source: Path) -> Iterator[bytes]:
     packing = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
-    with source.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            if packed := packing.compress(chunk):
-                yield packed
+    try:
+        with source.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                if packed := packing.compress(chunk):
+                    yield packed
+    except OSError as failed:
+        raise _changed(source) from failed
     yield packing.flush()
 
 

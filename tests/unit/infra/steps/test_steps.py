@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import gzip
 import json
 import stat
 import threading
@@ -222,7 +223,7 @@ class Orchestrator:
                 if self.path == "/blobs":
                     self._send(200, {"ok": True})
                 else:
-                    files = json.loads(body)["files"]
+                    files = json.loads(gzip.decompress(body))["files"]
                     self._send(200, {"missing": [each["sha256"] for each in files]})
 
             def do_PUT(self) -> None:

@@ -13,7 +13,6 @@ import re
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Request
-from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
@@ -57,6 +56,7 @@ _REFUSED: Final = {
     408: "the body did not come within 30 seconds",
     409: "it is for another Kit version; a later converge has taken the Lease over",
     413: "more than 20 000 files, 1 GiB, or a list of 8 MiB",
+    415: "another `Content-Encoding` than `gzip`",
     503: "too much is under way",
     507: "the volume has no room",
 }
@@ -97,7 +97,7 @@ def publish_band(services: Services) -> APIRouter:
             "publish",
             "the digests that are not held; those that are held stay for an hour at least",
             {**_REFUSED, 403: PAGE, 412: "the base is not held: send the whole list"},
-            headers=[_LEASE, _VERSION],
+            headers=[_LEASE, _VERSION, _ENCODING],
             body=_LISTING,
         ),
     )
@@ -163,7 +163,7 @@ def publish_band(services: Services) -> APIRouter:
             code=201,
             more={200: "it was current already; the list was not looked at"},
             writes=True,
-            headers=[_LEASE, _VERSION],
+            headers=[_LEASE, _VERSION, _ENCODING],
             body=_LISTING,
         ),
     )
@@ -192,34 +192,30 @@ def publish_band(services: Services) -> APIRouter:
         return _stamp(request)
 
     async def _listing(request: Request) -> AssemblyListing:
+        encoding = _encoding(request)
         async with services.bodies.of(request, names.MAX_ASSEMBLY_LISTING) as body:
-            try:
-                return AssemblyListing.model_validate_json(body)
-            except ValidationError as bad:
-                first = bad.errors(include_url=False, include_input=False)[0]
-                place = ".".join(map(str, first["loc"])) or "the body"
-                raise ApiError(
-                    400, f"the body is no list of files: {place}: {first['msg'].lower()}"
-                ) from bad
+            return await services.publisher.read(body, encoding)
 
     async def _receive(digest: str | None, request: Request) -> Response:
-        encoding: Encoding = ""
-        match request.headers.get("content-encoding", ""):
-            case "" | "identity":
-                pass
-            case "gzip":
-                encoding = "gzip"
-            case _:
-                raise ApiError(415, "a body is plain or packed with gzip")
         try:
             await services.publisher.receive(
-                digest, request.stream(), content_length(request), encoding
+                digest, request.stream(), content_length(request), _encoding(request)
             )
         except ClientDisconnect as gone:
             raise ApiError(400, "the body was cut") from gone
         return answer({"ok": True})
 
     return router
+
+
+def _encoding(request: Request) -> Encoding:
+    match request.headers.get("content-encoding", ""):
+        case "" | "identity":
+            return ""
+        case "gzip":
+            return "gzip"
+        case _:
+            raise ApiError(415, "a body is plain or packed with gzip")
 
 
 def _check_hash(hash_: str) -> None:

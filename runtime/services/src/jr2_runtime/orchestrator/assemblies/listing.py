@@ -10,9 +10,12 @@ Source: design §5.5, ADR-0118.
 from __future__ import annotations
 
 import posixpath
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from pydantic import ValidationError
 
 from jr2 import names
 from jr2.wire import AssemblyFile, AssemblyListing
@@ -35,6 +38,36 @@ class Limits:
     files: int = names.MAX_ASSEMBLY_FILES
     unpacked: int = names.MAX_ASSEMBLY_BYTES
     spare: int = SPARE_BYTES
+
+
+def read(body: bytes, *, is_packed: bool) -> AssemblyListing:
+    """Return the list that a body is.
+
+    Args:
+        body: JSON.
+        is_packed: it is packed with gzip.
+
+    Raises:
+        PublishError: 400, it is none; 413, it is larger than a list may be.
+    """
+    if is_packed:
+        unpacking = zlib.decompressobj(31)
+        try:
+            body = unpacking.decompress(body, names.MAX_ASSEMBLY_LISTING + 1)
+        except zlib.error as bad:
+            raise PublishError(400, f"the body is no gzip: {bad}") from bad
+        if len(body) > names.MAX_ASSEMBLY_LISTING:
+            raise PublishError(413, f"the list is larger than {names.MAX_ASSEMBLY_LISTING} bytes")
+        if not unpacking.eof or unpacking.unused_data:
+            raise PublishError(400, "the body is cut, or something follows its end")
+    try:
+        return AssemblyListing.model_validate_json(body)
+    except ValidationError as bad:
+        first = bad.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the body"
+        raise PublishError(
+            400, f"the body is no list of files: {place}: {first['msg'].lower()}"
+        ) from bad
 
 
 def resolve(listing: AssemblyListing, base: Sequence[AssemblyFile]) -> list[AssemblyFile]:

@@ -45,6 +45,8 @@ from .refused import PublishError, not_taken
 
 WORKER_DEADLINE: Final = 90.0
 """Seconds in which the worker must have loaded it, or said why not."""
+LISTS_AT_ONCE: Final = 2
+"""Lists that are read at one time: one of 20 000 files takes tens of MiB for a moment."""
 LARGEST_MANIFEST: Final = 256 * 2**10
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 60.0
@@ -85,8 +87,18 @@ class Publisher:
         self._limits = limits or Limits()
         self._one = asyncio.Lock()
         self._receiving = 0
+        self._reading = asyncio.Semaphore(LISTS_AT_ONCE)
         self._leaving: set[str] = set()
         """Hashes that no row names any more and whose folder is still there."""
+
+    async def read(self, body: bytes, encoding: Encoding) -> AssemblyListing:
+        """Return the list of files that a body is.
+
+        Raises:
+            PublishError: 400 or 413.
+        """
+        async with self._reading:
+            return await asyncio.to_thread(listings.read, body, is_packed=bool(encoding))
 
     async def files(self, hash_: str) -> bytes:
         """Return the files of a held Assembly, as JSON.
