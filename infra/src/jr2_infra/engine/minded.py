@@ -81,7 +81,9 @@ class Minded:
         finally:
             self.end()
             for reader in readers:
-                reader.join()
+                # An interrupt may come before one of them says that it was started.
+                if reader.is_alive():
+                    reader.join()
         return code, "\n".join(texts[0]), "\n".join(texts[1])
 
     def end(self) -> None:
