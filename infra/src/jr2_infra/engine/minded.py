@@ -74,15 +74,19 @@ class Minded:
             threading.Thread(target=_read, args=(stream, text, callback), daemon=True)
             for stream, text, callback in zip(streams, texts, (on_output, on_error), strict=True)
         ]
+        begun: list[threading.Thread] = []
         try:
             for reader in readers:
+                begun.append(reader)
                 reader.start()
             code = self._process.wait()
         finally:
             self.end()
-            for reader in readers:
-                # An interrupt may come before one of them says that it was started.
-                if reader.is_alive():
+            for reader, stream in zip(readers, streams, strict=True):
+                # An interrupt may come before all of them are started, or say so.
+                if reader not in begun:
+                    stream.close()
+                elif reader.is_alive():
                     reader.join()
         return code, "\n".join(texts[0]), "\n".join(texts[1])
 
