@@ -25,7 +25,9 @@ BEGIN, END = "<!-- durable runs: begin -->", "<!-- durable runs: end -->"
 
 def peers() -> str:
     """Return the interpreter of the peers' environment, which is made when it is not there."""
-    digest = hashlib.sha256(PINS.read_bytes()).hexdigest()[:12]
+    # Of the same interpreter as ours: some builds of Python are half as quick as others.
+    made_of = PINS.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
+    digest = hashlib.sha256(made_of).hexdigest()[:12]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "jr2" / f"bench-{digest}"
     python, made = folder / "bin" / "python", folder / "made"
