@@ -14,6 +14,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -129,13 +130,32 @@ class Run:
         if who == "command":
             self.child.kill()
         else:
-            victims = wait_for(f"a process of the {who}", lambda: self._of(who))
-            for pid in victims:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            self._send(signal.SIGKILL, wait_for(f"a process of the {who}", lambda: self._of(who)))
+        self.let_plugin_go_on()
         self.programs.open_all()
         self.out, self.err = self.child.communicate(timeout=LIMIT)
         wait_for("every process of the run is gone", lambda: not self.members())
+
+    def let_plugin_make(self, made: Callable[[], bool]) -> None:
+        """Let the plugin run for moments until it has made something, and stop it there."""
+        wait_for("the Lease names the engine", self.recorded)
+        plugin = wait_for("a process of the plugin", lambda: self._of("plugin"))
+        until = time.monotonic() + LIMIT
+        self._send(signal.SIGSTOP, plugin)
+        while not made():
+            assert time.monotonic() < until, f"the plugin made nothing in {LIMIT:g} s"
+            self._send(signal.SIGCONT, plugin)
+            time.sleep(0.03)
+            self._send(signal.SIGSTOP, plugin)
+
+    def let_plugin_go_on(self) -> None:
+        """Let the plugin run, where it was stopped and lives."""
+        self._send(signal.SIGCONT, self._of("plugin"))
+
+    def _send(self, number: signal.Signals, pids: list[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def _of(self, who: str) -> list[int]:
         words = {
@@ -205,14 +225,15 @@ def _objects_missing(instance: Instance, programs: Programs) -> None:
 
 
 def _at_create(run: Run) -> None:
-    """The first of the missing objects is there again, and not yet all of them."""
+    """The first of the missing objects are there again, and no more are made."""
+    run.let_plugin_make(lambda: bool(_there(run.instance)))
 
-    def some() -> bool:
-        listed = run.instance.get("configmaps,networkpolicies,roles,rolebindings,services")
-        there = {(item["kind"].lower(), item["metadata"]["name"]) for item in listed["items"]}
-        return bool(there & set(SMALL))
 
-    wait_for("the engine made one of the objects", some)
+def _there(instance: Instance) -> set[tuple[str, str]]:
+    """Return which of the small objects there are."""
+    listed = instance.get("configmaps,networkpolicies,roles,rolebindings,services")
+    there = {(item["kind"].lower(), item["metadata"]["name"]) for item in listed["items"]}
+    return there & set(SMALL)
 
 
 def _scaled_away(instance: Instance, programs: Programs) -> None:
@@ -247,7 +268,8 @@ POINTS: dict[str, Point] = {
     "before the publish": Point(prepare=_held("publish"), reach=_at_publish),
     "at the end": Point(prepare=_held("end"), reach=_at_end),
 }
-LATE = ("during the rollout", "before the publish")
+MADE = ("during create", "during the rollout", "before the publish")
+"""Where all objects may stand; of the first only when it was quicker than a moment."""
 WHO = ("command", "engine", "plugin", "provider")
 EACH = [
     (point, who)
@@ -382,6 +404,7 @@ def test_a_kill_leaves_nothing_to_write_and_the_next_run_ends_well(
     try:
         point.reach(run)
         wait_for("the Lease names the engine", run.recorded)
+        is_midway = where == "during create" and len(_there(instance)) < len(SMALL)
         run.kill(who)
     finally:
         programs.open_all()
@@ -397,9 +420,9 @@ def test_a_kill_leaves_nothing_to_write_and_the_next_run_ends_well(
         assert run.err.rstrip().splitlines()[-1].startswith("error: ")
         assert "Traceback" not in run.err
     else:
-        # All objects stand when the rollout begins: the engine may need its plugin no more. At the
-        # end it may have been told everything.
-        assert where == "at the end" or (who == "plugin" and where in LATE)
+        # Once all objects stand the engine may need its plugin no more. At the end it may have been
+        # told everything.
+        assert where == "at the end" or (who == "plugin" and not is_midway and where in MADE)
 
     said = instance.up()
     if (where, who) == ("at the end", "command"):

@@ -35,7 +35,7 @@ import json, sys, urllib.error, urllib.request
 found = []
 for method, url in json.loads(sys.argv[1]):
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=LIMIT) as said:
+        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as said:
             found.append([said.status, json.load(said)])
     except urllib.error.HTTPError as error:
         found.append([error.code, json.load(error)])
