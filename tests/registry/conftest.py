@@ -214,9 +214,14 @@ class Proxy:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for end in self._sockets:
-            end.close()
+            # A close alone does not wake a thread that reads it, or that writes to a full window.
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(LIMIT)
+            assert not thread.is_alive(), "a thread of the proxy does not end"
+        for end in self._sockets:
+            end.close()
 
 
 StartRegistry = Callable[..., Registry]
