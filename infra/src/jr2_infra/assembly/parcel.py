@@ -22,7 +22,6 @@ from jr2.tree_hash import Entry
 from jr2.wire import AssemblyFile, AssemblyListing
 
 _LIST: Final = "listing.json"
-_CHUNK: Final = 1 << 20
 
 
 class Parcel(BaseModel):
@@ -105,9 +104,5 @@ def listing_over(
 
 
 def _digest(file: Path) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
     with file.open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    return digest.hexdigest(), size
+        return hashlib.file_digest(content, "sha256").hexdigest(), content.tell()

@@ -41,16 +41,11 @@ class Kept:
             size: its length as JSON text, in bytes.
             is_new: all of its contexts were read from their texts after user code was done.
         """
-        known = self._runs.pop(run, None)
-        if known is not None:
-            self._bytes -= known[2]
+        self.drop(run)
         if snapshot.status != "active":
-            self._shown.discard(run)
             return
         self._runs[run] = (seq, snapshot, size)
-        if is_new:
-            self._shown.discard(run)
-        else:
+        if not is_new:
             self._shown.add(run)
         self._bytes += size
         while self._bytes > self._most and self._runs:

@@ -204,16 +204,11 @@ class MachineStep(Macrostep):
             meta = None if gate.meta is None else gate.meta(self.context)
             meta_json = "null" if meta is None else json_text(to_jsonable_python(meta))
         except USER_ERRORS as error:
-            broke(f'the Gate of state "{node.id}"', error)
+            broke(_gate_of(node), error)
         if not isinstance(address, str) or not address or "/" in address:
-            raise Fault(
-                f'the Gate of state "{node.id}" has the id {address!r}: an id is a text without /'
-            )
+            raise Fault(f"{_gate_of(node)} has the id {address!r}: an id is a text without /")
         if address in self.outbox.addresses:
-            raise Fault(
-                f'the Gate of state "{node.id}" has the id "{address}", and a Gate with that id '
-                "is open"
-            )
+            raise Fault(f'{_gate_of(node)} has the id "{address}", and a Gate with that id is open')
         self.outbox.addresses.add(address)
         self.gates = {**self.gates, node.index: OpenGate(address, meta_json)}
 
@@ -388,6 +383,11 @@ class MachineStep(Macrostep):
                 f"the context {name} does not come back from JSON as it was: {', '.join(changed)}"
             )
         return text, back
+
+
+def _gate_of(node: Node) -> str:
+    """Return how a fault names a Gate; few steps need it."""
+    return f'the Gate of state "{node.id}"'
 
 
 def _in_order(by_node: Mapping[int, _V]) -> Mapping[int, _V]:

@@ -11,7 +11,6 @@ Source: design §5.5, ADR-0118.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import shutil
@@ -23,6 +22,7 @@ from typing import Final
 
 from jr2.wire import AssemblyFile
 
+from ..disk import sync, sync_volume
 from .listing import parents
 from .refused import PublishError
 
@@ -104,7 +104,7 @@ class Blobs:
                 file.chmod(0o444)
                 _touch(file, now)
                 file.rename(place)
-            _sync_folder(self._folder)
+            sync(self._folder)
 
     def build(self, files: Sequence[AssemblyFile], root: Path) -> None:
         """Make the tree of an Assembly below `root`, which must not exist, and sync it.
@@ -218,27 +218,3 @@ def _make_folder(place: Path) -> None:
 
 def _touch(file: Path, now: int) -> None:
     os.utime(file, ns=(now * 1_000_000, now * 1_000_000))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def sync_volume(place: Path) -> None:
-    """Put everything that was written on the volume of `place` on the disk.
-
-    Raises:
-        OSError: the disk did not take it.
-    """
-    library = ctypes.CDLL(None, use_errno=True)
-    descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if library.syncfs(descriptor) != 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), str(place))
-    finally:
-        os.close(descriptor)

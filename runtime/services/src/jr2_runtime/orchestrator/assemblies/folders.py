@@ -23,6 +23,8 @@ from pydantic import ValidationError
 from jr2 import names
 from jr2.wire import AssemblyFile, AssemblyFiles
 
+from ..disk import sync
+
 _HASH: Final = re.compile(r"[0-9a-f]{64}")
 INCOMING: Final = "incoming"
 LISTINGS: Final = "listings"
@@ -123,11 +125,7 @@ class Folders:
         if target.is_dir():
             remove_tree(target)
         tree.rename(target)
-        descriptor = os.open(self._held, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync(self._held)
 
     def remove(self, hash_: str) -> None:
         """Remove the folder of an Assembly, and what says which blobs it had."""

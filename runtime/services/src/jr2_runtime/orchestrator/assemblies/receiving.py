@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
 import zlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import BinaryIO, Final, Literal
 
 from jr2 import bundles
 
-from .blobs import sync_volume
+from ..disk import sync, sync_volume
 from .refused import PublishError, not_taken
 
 LONGEST_PAUSE: Final = 30.0
@@ -149,11 +148,7 @@ class Receiver:
         """
         try:
             if len(self.whole) == 1:
-                descriptor = os.open(self.whole[0][1], os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                sync(self.whole[0][1])
             elif self.whole:
                 sync_volume(self._folder)
         except OSError as failed:

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from ..disk import sync
 from ..store.ballast import SIZE as BALLAST
 
 KEPT: Final = 4
@@ -177,15 +178,6 @@ def check(path: Path) -> int:
         raise BackupFailed(f"{path.name} is damaged: {said}")
     assert isinstance(version, int)
     return version
-
-
-def sync(path: Path) -> None:
-    """Have a file, or a folder's names, reach the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -16,8 +16,9 @@ import sqlite3
 from pathlib import Path
 from typing import Final
 
+from ..disk import sync
 from ..store.schema import MIGRATIONS
-from .copies import BackupFailed, Backups, check, sync
+from .copies import BackupFailed, Backups, check
 
 RESTORED: Final = "restored"
 """The key of `meta` that names the backup which the store was restored from."""
