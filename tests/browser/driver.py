@@ -29,6 +29,10 @@ class Gone(Exception):
     """The browser ended, or did not answer in time."""
 
 
+class Navigated(AssertionError):
+    """The page was left while something was asked of it."""
+
+
 class Browser:
     """One Chromium; `close` ends it.
 
@@ -80,7 +84,8 @@ class Browser:
                 raise Gone(f"{method} was not answered")
         answer = self._answers.pop(number)
         if "error" in answer:
-            raise AssertionError(f"{method}: {answer['error']}")
+            kind = Navigated if "navigated" in answer["error"]["message"] else AssertionError
+            raise kind(f"{method}: {answer['error']}")
         result: dict[str, Any] = answer["result"]
         return result
 
@@ -220,7 +225,9 @@ class Page:
         """Return the first answer that is neither `None` nor false."""
         end = time.monotonic() + DEADLINE
         while True:
-            found = what()
+            found = None
+            with contextlib.suppress(Navigated):  # a page that reads itself again
+                found = what()
             if found:
                 return found
             if time.monotonic() > end:

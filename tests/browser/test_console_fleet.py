@@ -214,3 +214,28 @@ def test_an_instance_without_an_assembly_says_so_and_notices_the_first(
     own_console.give(page, own_console.pod.instance_token, "live")
     page.until(lambda: page.text().count("⚑1") == 9, "the Gates of all")
     assert page.said == []
+
+
+@pytest.mark.parametrize("file", ["main.js", "schema.js", "console.css"])
+def test_a_page_that_lost_a_file_is_read_again(console: Console, file: str) -> None:
+    page = console.signed_in("/workflows/approval")
+    with page.losing(f"*/assets/{file}"):
+        page.run("location.reload()")
+        page.until(lambda: page.lost, "the loss")
+        if file.endswith(".js"):
+            page.shows("A file of the Console was lost on its way. It is loaded again.")
+    styled = "getComputedStyle(document.getElementById('panels')).display === 'grid'"
+    page.wait(styled, "the style")
+    page.wait("document.querySelector('.feed')?.textContent === 'live'", "the feed")
+    page.wait(DRAWN)
+    page.wait("document.getElementById('token-state').textContent === 'live'", "the token")
+
+
+def test_a_layout_that_was_lost_is_asked_for_again(console: Console) -> None:
+    page = console.open("/")
+    with page.losing("*/assets/elk-worker.min.js"):
+        page.run("document.querySelector('[data-key=approval] a').click()")
+        page.shows("The picture is laid out as soon as the Orchestrator answers.")
+    page.wait(DRAWN)
+    page.hides("The picture is laid out as soon as the Orchestrator answers.")
+    assert page.lost

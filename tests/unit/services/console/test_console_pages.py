@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from typing import Any
 
@@ -61,7 +63,9 @@ async def test_page_and_files_are_sent_with_strict_headers(bench: Any) -> None:
         assert policy["form-action"] == "'none'"
         assert policy["require-trusted-types-for"] == "'script'"
         fetched = {kind: value for kind, value in policy.items() if kind.endswith("-src")}
+        scripts = fetched.pop("script-src")
         assert set(fetched.values()) == {"'none'", "'self'"}
+        assert re.fullmatch(r"'self' 'sha256-[A-Za-z0-9+/]{43}='", scripts)
         assert "unsafe" not in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["referrer-policy"] == "no-referrer"
@@ -125,12 +129,14 @@ async def test_nothing_but_a_file_of_the_table_is_found(bench: Any, path: str) -
     assert (answer.status_code, list(answer.json())) == (404, ["error"])
 
 
-def test_the_page_names_files_of_its_own_alone_and_holds_no_script() -> None:
+def test_the_page_names_files_of_its_own_alone_and_holds_one_script() -> None:
     assets = console.load()
     page = assets[console.SHELL].body.decode()
 
     named = re.findall(r'(?:src|href)="(?!#)([^"]*)"', page)
     assert named
     assert all(each.removeprefix("/assets/") in assets for each in named)
-    assert re.findall(r"<script(?![^>]* src=)", page) == []
+    (script,) = re.findall(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", page, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in console.security()["Content-Security-Policy"]
     assert re.findall(r"<style|\sstyle=|\son[a-z]+=", page) == []

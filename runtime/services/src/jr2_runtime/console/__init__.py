@@ -9,6 +9,6 @@ Source: spec/runtime.md §1.15, ADR-0113.
 
 from __future__ import annotations
 
-from .files import SECURITY, SHELL, Asset, load
+from .files import SHELL, Asset, load, security
 
-__all__ = ["SECURITY", "SHELL", "Asset", "load"]
+__all__ = ["SHELL", "Asset", "load", "security"]

@@ -5,7 +5,7 @@
 // 0 is the natural size, f shows all.
 
 import { button, el, svg } from "./dom.js";
-import { LINE, TITLE, clip, place } from "./layout.js";
+import { LINE, Lost, TITLE, clip, place } from "./layout.js";
 import { picture, size } from "./machine.js";
 
 const CLOSEST = 2.5;
@@ -14,6 +14,7 @@ const FARTHEST = 0.1;
 const READABLE = 0.7;
 /** A child Machine with more states than this is folded until somebody opens it. */
 const LARGE = 14;
+const RETRY = 2000;
 
 export class Diagram extends EventTarget {
   #document = null;
@@ -166,11 +167,16 @@ export class Diagram extends EventTarget {
       placed = await place(shown, this.host.getBoundingClientRect());
     } catch (failed) {
       if (asked !== this.#asked) return;
-      this.empty.textContent = `The picture cannot be laid out: ${failed.message}`;
+      const isLost = failed instanceof Lost;
+      this.empty.textContent = isLost
+        ? "The picture is laid out as soon as the Orchestrator answers."
+        : `The picture cannot be laid out: ${failed.message}`;
       this.empty.hidden = false;
+      if (isLost) setTimeout(() => asked === this.#asked && this.#draw(), RETRY);
       return;
     }
     if (asked !== this.#asked) return;
+    this.empty.hidden = true;
     const focused = document.activeElement?.dataset?.box;
     this.#boxes.clear();
     this.#arrows = [];

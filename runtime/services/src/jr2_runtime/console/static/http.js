@@ -8,6 +8,8 @@ export class Refused extends Error {
   }
 }
 
+const SILENT = "the Orchestrator does not answer";
+
 /** Return a path of segments, each of which may hold any text. */
 export function path(...segments) {
   return `/${segments.map(encodeURIComponent).join("/")}`;
@@ -22,8 +24,7 @@ export class Client {
 
   /** Read JSON; `open` sends no token. */
   async get(where, { open = false, signal } = {}) {
-    const response = await this.#ask(where, { signal }, open);
-    return response.json();
+    return read(await this.#ask(where, { signal }, open));
   }
 
   /** Send JSON. A repeat with the same key and text is done once. */
@@ -31,8 +32,7 @@ export class Client {
     const headers = { "Content-Type": "application/json" };
     if (key) headers["Idempotency-Key"] = key;
     if (gate) headers["If-Gate"] = gate;
-    const response = await this.#ask(where, { method: "POST", body: text, headers });
-    return response.json();
+    return read(await this.#ask(where, { method: "POST", body: text, headers }));
   }
 
   /** Follow a feed that needs the token; returns when it has ended. */
@@ -63,7 +63,7 @@ export class Client {
       });
     } catch (failed) {
       if (failed.name === "AbortError") throw failed;
-      throw new Refused(0, "the Orchestrator does not answer");
+      throw new Refused(0, SILENT);
     }
     if (response.ok) return response;
     // An answer to a token that has been replaced since says nothing about the one that is there.
@@ -75,6 +75,16 @@ export class Client {
       // Not our own error body: something stands between, and its status is all that is known.
     }
     throw new Refused(response.status, said || `the Orchestrator answered ${response.status}`);
+  }
+}
+
+/** Return the JSON of an answer; one that was cut on its way is no answer. */
+async function read(response) {
+  try {
+    return await response.json();
+  } catch (failed) {
+    if (failed.name === "AbortError") throw failed;
+    throw new Refused(0, SILENT);
   }
 }
 

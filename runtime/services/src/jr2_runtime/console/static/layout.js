@@ -32,24 +32,31 @@ const OPTIONS = {
   ...SPACING,
 };
 
+/** The layout did not come; asked again it may. */
+export class Lost extends Error {}
+
+const SCRIPT = "/assets/elk-worker.min.js";
+// The one script that may become a worker; the page's policy lets no other text be one, and lets no
+// second policy have this name.
+const policy = globalThis.trustedTypes?.createPolicy("jr2-worker", { createScriptURL: () => SCRIPT });
+
 let worker = null;
 let number = 0;
 const waiting = new Map();
 
 function elk() {
   if (worker !== null) return worker;
-  const script = "/assets/elk-worker.min.js";
-  // The one script that may become a worker; the page's policy lets no other text be one.
-  const policy = globalThis.trustedTypes?.createPolicy("jr2-worker", { createScriptURL: () => script });
-  worker = new Worker(policy ? policy.createScriptURL(script) : script);
+  worker = new Worker(policy ? policy.createScriptURL(SCRIPT) : SCRIPT);
   worker.onmessage = ({ data }) => {
     const asked = waiting.get(data.id);
     waiting.delete(data.id);
     if (data.error) asked?.reject(new Error(data.error.message ?? "the layout failed"));
     else asked?.resolve(data.data);
   };
-  worker.onerror = () => {
-    for (const asked of waiting.values()) asked.reject(new Error("the layout did not load"));
+  worker.onerror = (event) => {
+    // A script that runs says what went wrong in it; one that did not come says nothing.
+    const failed = event instanceof ErrorEvent ? new Error(event.message) : new Lost("the layout did not load");
+    for (const asked of waiting.values()) asked.reject(failed);
     waiting.clear();
     worker = null;
   };

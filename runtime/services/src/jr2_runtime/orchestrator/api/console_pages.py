@@ -19,6 +19,7 @@ from .described import described
 from .errors import ApiError
 from .negotiation import prefers_html
 
+_SECURITY = console.security()
 MEDIA = ("text/javascript", "text/css", "image/svg+xml", "text/plain")
 
 
@@ -72,7 +73,7 @@ def console_routes(assets: Mapping[str, console.Asset]) -> APIRouter:
 
 
 def _answer(asset: console.Asset, request: Request, more: Mapping[str, str]) -> Response:
-    headers = {**console.SECURITY, "ETag": asset.etag, "Cache-Control": "no-cache", **more}
+    headers = {**_SECURITY, "ETag": asset.etag, "Cache-Control": "no-cache", **more}
     if _names(request.headers.getlist("if-none-match"), asset.etag):
         return Response(status_code=304, headers=headers)
     return Response(asset.body, headers=headers, media_type=asset.media)
