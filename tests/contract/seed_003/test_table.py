@@ -12,7 +12,8 @@ from tests.contract.messages import of_code, of_pages
 from tests.contract.messages.fitting import fits, says, shows
 from tests.contract.messages.of_code import Source
 from tests.contract.seed_003 import of_tests
-from tests.contract.seed_003.table import GIT, NOWHERE, ROWS, Row
+from tests.contract.seed_003.rows.row import GIT, NOWHERE, Row
+from tests.contract.seed_003.table import ROWS
 
 ROOT: Final = Path(__file__).parents[3]
 SHOWN: Final = tuple(row for row in ROWS if row.tests)
