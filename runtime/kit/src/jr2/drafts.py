@@ -88,6 +88,10 @@ class StateDraft:
     default: StateDraft | None = None
     """Of history: what is entered when its parent was never left."""
     children: list[StateDraft] = field(default_factory=list)
+    keys: set[str] = field(default_factory=set)
+    """Of the children."""
+    first_initial: str | None = None
+    """The key of the first child that says that it is initial."""
     transitions: list[TransitionDraft] = field(default_factory=list)
     invocations: list[InvocationDraft] = field(default_factory=list)
     timers: list[timedelta | Callable[[Any], timedelta]] = field(default_factory=list)
@@ -165,12 +169,14 @@ class StateDraft:
         if not isinstance(key, str) or not NAME.fullmatch(key):
             self.wrong(f"has a state {key!r}: a name has letters, digits, _ and - only")
             key = str(key)
-        elif any(child.key == key for child in self.children):
+        elif key in self.keys:
             self.wrong(f'has two states "{key}"')
+        self.keys.add(key)
         if initial:
-            first = next((child.key for child in self.children if child.initial), None)
-            if first is not None:
-                self.wrong(f'has two initial states, "{first}" and "{key}"')
+            if self.first_initial is not None:
+                self.wrong(f'has two initial states, "{self.first_initial}" and "{key}"')
+            else:
+                self.first_initial = key
         if len(self.path) == MOST_DEEP:
             self.wrong(
                 f"has states inside, and it is {MOST_DEEP} states deep itself: a snapshot of more "

@@ -17,6 +17,7 @@ from pydantic.errors import PydanticUserError
 from . import accepted
 from .drafts import GateDraft, StateDraft, TransitionDraft, address, external, picks, vocabulary
 from .events import Event, event_name, semantics
+from .together import Users
 
 
 def problems(
@@ -36,8 +37,11 @@ def problems(
         )
     if door is not None:
         yield from _schema(root, "the door", door)
+    actors, gates = Users(), Users()
     for draft in root.down():
         for problem in _state(draft, with_output=with_output):
+            yield draft.said(problem)
+        for problem in _shared(draft, actors=actors, gates=gates):
             yield draft.said(problem)
     yield from _vocabulary(root)
 
@@ -85,7 +89,6 @@ def _state(draft: StateDraft, *, with_output: bool) -> Iterator[str]:
     if draft.gate is not None:
         yield from _gate(draft, draft.gate)
     yield from _turns(draft)
-    yield from _actors(draft)
 
 
 def _inside(draft: StateDraft) -> Iterator[str]:
@@ -131,25 +134,38 @@ def _targets(draft: StateDraft, transition: TransitionDraft) -> Iterator[str]:
             )
 
 
-def _actors(draft: StateDraft) -> Iterator[str]:
-    """Refuse two children of one name that may run at once: Gates are named by them."""
-    order = list(draft.root.down())
-    for number, one in enumerate(draft.invocations):
+def _shared(draft: StateDraft, *, actors: Users, gates: Users) -> Iterator[str]:
+    """Refuse names that two states have which may be active at once: a run is addressed by them.
+
+    Args:
+        draft: the next state in document order.
+        actors: the states before it by the children that they invoke.
+        gates: the states before it by the addresses of their Gates.
+    """
+    for one in draft.invocations:
         if one.kind != "child":
             continue
-        others = [(draft, other) for other in draft.invocations[:number]] + [
-            (before, other)
-            for before in order[: order.index(draft)]
-            if before.is_with(draft)
-            for other in before.invocations
-        ]
-        for state, other in others:
-            if other.kind == "child" and other.actor == one.actor:
-                yield (
-                    f'invokes the child "{one.actor}", and so does state "{state.id}", which may '
-                    "be active at once: give one of them an id="
-                )
-                break
+        other = actors.with_(one.actor, draft)
+        if other is not None:
+            yield (
+                f'invokes the child "{one.actor}", and so does state "{other.id}", which may '
+                "be active at once: give one of them an id="
+            )
+        actors.add(one.actor, draft)
+    if draft.gate is None:
+        return
+    called = address(draft)
+    if not isinstance(called, str):
+        return
+    for above in list(draft.up())[1:]:
+        if above.gate is not None and address(above) == called:
+            yield f'has a Gate "{called}", and so has the state "{above.id}" around it'
+    other = gates.beside(called, draft)
+    if other is not None:
+        yield (
+            f'has a Gate "{called}", and so has the state "{other.id}", which may be active at once'
+        )
+    gates.add(called, draft)
 
 
 def _gate(draft: StateDraft, gate: GateDraft) -> Iterator[str]:
@@ -167,22 +183,6 @@ def _gate(draft: StateDraft, gate: GateDraft) -> Iterator[str]:
             yield (
                 f'has a Gate that accepts "{event_name(event)}", which it does not handle '
                 f"from outside (handled: {listed})"
-            )
-    for above in list(draft.up())[1:]:
-        if above.gate is not None and address(above) == address(draft):
-            yield f'has a Gate "{address(draft)}", and so has the state "{above.id}" around it'
-    order = list(draft.root.down())
-    for before in order[: order.index(draft)]:
-        if (
-            before.gate is not None
-            and isinstance(before.gate.gate, str)
-            and before.gate.gate == gate.gate
-            and before not in [*draft.up()]
-            and before.is_with(draft)
-        ):
-            yield (
-                f'has a Gate "{gate.gate}", and so has the state "{before.id}", which may be '
-                "active at once"
             )
 
 
