@@ -98,4 +98,6 @@ def first(function: Callable[[Any], Any] | None) -> Callable[[Any, Any], Any] | 
     def call(context: Any, _: Any) -> Any:
         return called(context)
 
+    # What the author wrote, for those who read it (`jr2.field_names`).
+    call.__dict__["jr2_called"] = called
     return functools.wraps(called)(call) if hasattr(called, "__name__") else call

@@ -14,9 +14,10 @@ from itertools import combinations
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
-from . import accepted
+from . import accepted, field_names
 from .drafts import GateDraft, StateDraft, TransitionDraft, address, external, picks, vocabulary
 from .events import Event, event_name, semantics
+from .run_data import Context
 from .together import Users
 
 
@@ -25,7 +26,7 @@ def problems(
     *,
     with_output: bool,
     door: type[BaseModel] | None,
-    context: type[BaseModel],
+    context: type[Context],
 ) -> Iterator[str]:
     """Yield each rule that a Machine does not meet, in document order."""
     if not root.children:
@@ -37,6 +38,9 @@ def problems(
         )
     if door is not None:
         yield from _schema(root, "the door", door)
+    for problem in field_names.unknown_in_methods(context):
+        yield root.said(f"has a context that sets a field of its own in {problem}")
+    yield from _unknown_fields(root, context)
     actors, gates = Users(), Users()
     for draft in root.down():
         for problem in _state(draft, with_output=with_output):
@@ -44,6 +48,20 @@ def problems(
         for problem in _shared(draft, actors=actors, gates=gates):
             yield draft.said(problem)
     yield from _vocabulary(root)
+
+
+def _unknown_fields(root: StateDraft, context: type[Context]) -> Iterator[str]:
+    """Refuse a field of the context that a function sets and that there is not."""
+    read: set[object] = set()
+    for draft in root.down():
+        told = [(f'on "{one.event}"', one.actions) for one in draft.transitions]
+        for where, actions in (*told, ("at its entry", draft.entry), ("at its exit", draft.exit)):
+            for action in actions:
+                if action.run in read:
+                    continue
+                read.add(action.run)
+                for problem in field_names.unknown(action.run, context):
+                    yield draft.said(f"sets a field {where} in {problem}")
 
 
 def _with_sets(context: type[BaseModel]) -> Iterator[str]:

@@ -26,17 +26,17 @@ class Context(BaseModel):
     def set(self, **changes: Any) -> Self:
         """Return the context with these fields changed, and validated as at construction.
 
+        The build refuses a field that there is not where it can see it (`jr2.field_names`).
+
         Raises:
-            AttributeError: the context has no such field; the text lists those that it has.
+            AttributeError: the context has no such field; the text has the nearest one and all of them.
             pydantic.ValidationError: a value does not fit its field.
         """
         fields = type(self).__pydantic_fields__
         if not changes.keys() <= fields.keys():
-            unknown = changes.keys() - fields.keys()
-            raise AttributeError(
-                f"{type(self).__name__} has no field {sorted(unknown)[0]!r} "
-                f"(fields: {', '.join(fields) or 'none'})"
-            )
+            from .field_names import said
+
+            raise AttributeError(said(type(self), min(changes.keys() - fields.keys())))
         # The validator itself: this is called in most steps.
         made: Self = type(self).__pydantic_validator__.validate_python(
             self.__dict__ | changes, by_alias=False, by_name=True

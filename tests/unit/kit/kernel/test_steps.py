@@ -117,6 +117,11 @@ class Count(Context):
     n: int = 0
 
 
+def misspelt(context: Count) -> Count:
+    """A field that no build sees, for the function is not given to a statement."""
+    return context.set(m=1)
+
+
 def paths_machine() -> BuiltMachine[Any, Count, None]:
     m = Machine("paths", context=Count, start=lambda _: Count())
     hub = m.state("hub", initial=True)
@@ -134,7 +139,7 @@ def paths_machine() -> BuiltMachine[Any, Count, None]:
     hub.on(Go, guard=lambda _, e: e.to == "low", to=low)
     hub.on(Go, guard=lambda _, e: bool(1 / (len(e.to) - 4)) and e.to == "raise", to=low)
     hub.on(Go, guard=lambda _, e: e.to == "broken", assign=lambda c, _: c.set(n="many"))
-    hub.on(Go, guard=lambda _, e: e.to == "wrong", assign=lambda c, _: c.set(m=1))
+    hub.on(Go, guard=lambda _, e: e.to == "wrong", assign=lambda c, _: misspelt(c))
     deep.on(Go, guard=lambda _, e: e.to == "inner", to=one)
     hub.after(timedelta(minutes=5), to=end)
     one.after(lambda c: timedelta(seconds=c.n), to=two)
