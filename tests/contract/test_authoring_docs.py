@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 from typing import Any, cast
 
@@ -155,6 +156,35 @@ async def sleep() -> None:
     return None
 
 
+def misspelt(folder: Path) -> list[str]:
+    """Return what builds say of a file `workflows/ticket.py` that misspells a field twice."""
+    source = """\
+from __future__ import annotations
+from jr2 import Context, ExternalEvent, Machine
+class Go(ExternalEvent): ...
+class Ctx(Context):
+    notes: str = ""
+    rounds: int = 0
+class Own(Ctx):
+    def again(self) -> Own:
+        return self.set(rownds=1)
+m = Machine("ticket", context=Ctx, start=lambda _: Ctx())
+o = Machine("ticket", context=Own, start=lambda _: Own())
+m.state("a", initial=True).on(Go, assign=lambda c, e: c.set(note=""))
+o.state("a", initial=True)
+"""
+    file = folder / "workflows" / "ticket.py"
+    file.parent.mkdir()
+    file.write_text(source)
+    space = runpy.run_path(str(file))
+    said: list[str] = []
+    for name in ("m", "o"):
+        with pytest.raises(BuildRefused) as refused:
+            space[name].build()
+        said += refused.value.problems
+    return said
+
+
 def slotted(**told: Any) -> list[str]:
     from typing import TypedDict
 
@@ -177,17 +207,20 @@ def slotted(**told: Any) -> list[str]:
     return list(refused.value.problems)
 
 
-def test_each_refusal_of_the_page_is_said_by_a_build() -> None:
+def test_each_refusal_of_the_page_is_said_by_a_build(tmp_path: Path) -> None:
     rows = re.findall(r"^\| `(.+?)` \| .+ \|$", page("write-a-workflow.md"), re.M)
-    rows = [row for row in rows if re.match(r"has |asks |runs the|handles |workspace\(\) of", row)]
+    rows = [
+        row for row in rows if re.match(r"has |asks |sets |runs the|handles |workspace\(\) of", row)
+    ]
     said = [
         *written(),
+        *misspelt(tmp_path),
         *slotted(),
         *slotted(repos={"app": "https://h/a"}),
         *slotted(repos={"docs": "https://h/a", "a b": "https://h/a"}),
     ]
 
-    assert len(rows) == 14
+    assert len(rows) == 16
     for row in rows:
         start = row.removesuffix("…").rstrip().replace("door Ticket", "door Door")
         assert any(start in one for one in said), (row, said)
