@@ -20,6 +20,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jr2"
 PINS = tuple(ROOT / "requirements" / name for name in ("kit.txt", "checkers.txt"))
+KIT = {"jr2": "runtime/kit/src", "jr2_machines": "runtime/machines/src"}
 
 Instance = Callable[..., Path]
 
@@ -27,7 +28,7 @@ Instance = Callable[..., Path]
 @pytest.fixture(scope="session")
 def environment() -> Path:
     """A virtual environment with the Kit of this checkout, its dependencies and each checker."""
-    key = hashlib.sha256(f"{ROOT} {sys.version}".encode())
+    key = hashlib.sha256(f"{ROOT} {sys.version} {KIT}".encode())
     for pins in PINS:
         key.update(pins.read_bytes())
     place = CACHE / f"checkers-{key.hexdigest()[:12]}"
@@ -48,7 +49,8 @@ def make_environment(place: Path) -> None:
     pins = [part for file in PINS for part in ("-r", str(file))]
     run([*quiet, "pip", "install", "--python", str(python), "--require-hashes", *pins])
     (site,) = place.glob("lib/python3.*/site-packages")
-    (site / "_editable_impl_jr2.pth").write_text(f"{ROOT / 'runtime' / 'kit' / 'src'}\n")
+    for name, folder in KIT.items():
+        (site / f"_editable_impl_{name}.pth").write_text(f"{ROOT / folder}\n")
 
 
 @pytest.fixture

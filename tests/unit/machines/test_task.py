@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from jr2 import AgentFault, Turn, customize
+from jr2 import AgentFault, BuiltMachine, Turn, customize
 from jr2.errors import BuildRefused
+from jr2.parts import shipped
 from jr2.testing import Run, start
 from jr2_machines import Approve, Finish, RequestChanges, TaskDoor, task
 
@@ -122,4 +123,15 @@ def test_without_its_parts_bound_it_does_not_run() -> None:
     assert run.status == "error"
     assert "leaves its Repo Slots open" in (run.fault or "")
     with pytest.raises(BuildRefused, match="coder"):
-        customize(task, agents={"codr": {"model": "a/b"}})
+        customize(task, agents={"codr": {"model": "a/b"}})  # type: ignore[call-overload]
+
+
+def test_the_slots_that_a_checker_knows_are_those_of_the_machine() -> None:
+    assert task.sandbox is not None
+    body = task.sandbox.body
+
+    assert set(body.agents) == set(shipped.TaskAgents.__annotations__)
+    assert not body.effects
+    assert not body.actors
+    assert not shipped.NoParts.__annotations__
+    assert shipped.TaskMachine is BuiltMachine

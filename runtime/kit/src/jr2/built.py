@@ -45,6 +45,10 @@ class InputRefused(EventRefused):
         super().__init__(400, message)
 
 
+class ByName(Generic[D, C, O]):
+    """Says to a checker that the slots of a Machine are names (`jr2.parts.shipped`)."""
+
+
 class BuiltMachine(Generic[D, C, O]):
     """A Machine that can be run: what `Machine.build` returns and a Workflow exports.
 
@@ -86,6 +90,11 @@ class BuiltMachine(Generic[D, C, O]):
         """The type of what a run ends with; `None`: it ends with nothing."""
         self.wraps: str | None = None
         """The slot of the one Machine that a composer of this one means, as in a `pool()`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def _by(self) -> ByName[D, C, O]: ...
 
     def __repr__(self) -> str:
         return f"<BuiltMachine {self.id!r}>"

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from pydantic import BaseModel, Field
 
@@ -41,6 +41,9 @@ from jr2 import (
     workspace,
 )
 
+if TYPE_CHECKING:
+    from jr2.parts.shipped import TaskMachine
+
 ThinkingLevel = Literal["off", "minimal", "low", "medium", "high", "xhigh"]
 
 INSTRUCTIONS: Final = """\
@@ -56,13 +59,13 @@ class TaskDoor(BaseModel):
 
     prompt: str = Field(description="What is to be done.", min_length=1)
     branch: str | None = Field(
-        None, description="The branch to work on; one of the run's own when absent."
+        default=None, description="The branch to work on; one of the run's own when absent."
     )
     model: str | None = Field(
-        None, description="The coder's model for this run, as <provider>/<model>."
+        default=None, description="The coder's model for this run, as <provider>/<model>."
     )
     thinking_level: ThinkingLevel | None = Field(
-        None, description="How hard the coder thinks in this run."
+        default=None, description="How hard the coder thinks in this run."
     )
 
 
@@ -166,10 +169,13 @@ _review.on(Approve, to=_done)
 _review.on(RequestChanges, to=_working, assign=_asked_again)
 _body.on(WorkspaceLost, to=_lost)
 
-task = workspace(
-    _body.build(),
-    door=TaskDoor,
-    repos=OPEN,
-    spec=lambda door: WorkspaceSpec(branch=door.branch),
+task = cast(
+    "TaskMachine[TaskDoor, Context, TaskOutcome]",
+    workspace(
+        _body.build(),
+        door=TaskDoor,
+        repos=OPEN,
+        spec=lambda door: WorkspaceSpec(branch=door.branch),
+    ),
 )
 """The Machine; bind its Repo Slots and the coder's model with `customize`."""

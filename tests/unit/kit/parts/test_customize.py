@@ -285,7 +285,7 @@ def test_a_composer_names_the_slots_of_an_open_map(
 
 def test_what_is_not_built_cannot_be_customized() -> None:
     with pytest.raises(BuildRefused, match=r"customize\(\) is given 3: give what .build\(\) ret"):
-        customize(3)  # type: ignore[arg-type]
+        customize(3)  # type: ignore[call-overload]
 
 
 def test_an_inline_machine_is_not_reached(make: MakeBody) -> None:

@@ -3,7 +3,8 @@
 It binds what the author left Open and retunes the rest; nothing can be added or taken away, so the
 shape stays, and a run that is under way does not drift. What was given is never changed.
 
-The top-level keys are typed. Slot names are the Machine's own, so they are checked here: every name
+The top-level keys are typed, and for the Machines that the Kit ships the slots too
+(`jr2.parts.shipped`). Else slot names are the Machine's own, so they are checked here: every name
 that the Machine does not have is said at once, with those that it has.
 
 Source: spec/authoring.md §2.13, design §4.2, ADR-0049.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypedDict, TypeVar, cast
+from typing import Any, Final, TypedDict, TypeVar, cast, overload
 
 from ..built import BuiltMachine
 from ..errors import BuildRefused
@@ -25,6 +26,7 @@ from .agents import AgentDefinition, AgentOverride
 from .effects import EffectDefinition, EffectOverride
 from .opening import Opening, is_open
 from .repos import RepoValue, slot_problem, value_problem
+from .shipped import Named, NoParts, TaskAgents, TaskMachine
 from .sizes import ResourcesValue, read
 from .workspace_chart import rebuilt
 from .workspaces import (
@@ -60,8 +62,24 @@ _KEYS: Final = ("agents", "effects", "actors", *WRAPPER)
 _WHO: Final = "customize()"
 
 
+@overload
 def customize(
-    machine: BuiltMachine[D, C, O],
+    machine: TaskMachine[D, C, O],
+    *,
+    agents: TaskAgents | None = None,
+    effects: NoParts | None = None,
+    actors: NoParts | None = None,
+    repos: Mapping[str, RepoValue[D]] | None = None,
+    image: str | None = None,
+    effector: str | None = None,
+    user: str | UserContainer | None = None,
+    resources: ResourcesValue | None = None,
+) -> TaskMachine[D, C, O]: ...
+
+
+@overload
+def customize(
+    machine: Named[D, C, O],
     *,
     agents: Mapping[str, AgentOverride] | None = None,
     effects: Mapping[str, EffectOverride] | None = None,
@@ -71,7 +89,21 @@ def customize(
     effector: str | None = None,
     user: str | UserContainer | None = None,
     resources: ResourcesValue | None = None,
-) -> BuiltMachine[D, C, O]:
+) -> BuiltMachine[D, C, O]: ...
+
+
+def customize(
+    machine: Any,
+    *,
+    agents: Mapping[str, Any] | None = None,
+    effects: Mapping[str, Any] | None = None,
+    actors: Mapping[str, Any] | None = None,
+    repos: Mapping[str, RepoValue[Any]] | None = None,
+    image: str | None = None,
+    effector: str | None = None,
+    user: str | UserContainer | None = None,
+    resources: ResourcesValue | None = None,
+) -> Any:
     """Return a new Machine with some parts bound or retuned; the one given stays as it is.
 
     Args:
