@@ -224,7 +224,8 @@ def test_a_page_that_lost_a_file_is_read_again(console: Console, file: str) -> N
         page.until(lambda: page.lost, "the loss")
         if file.endswith(".js"):
             page.shows("A file of the Console was lost on its way. It is loaded again.")
-    styled = "getComputedStyle(document.getElementById('panels')).display === 'grid'"
+    panels = "document.getElementById('panels')"
+    styled = f"{panels} !== null && getComputedStyle({panels}).display === 'grid'"
     page.wait(styled, "the style")
     page.wait("document.querySelector('.feed')?.textContent === 'live'", "the feed")
     page.wait(DRAWN)

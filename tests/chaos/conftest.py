@@ -198,6 +198,12 @@ class Pod:
         assert isinstance(seq, int)
         return seq
 
+    def stored_runs(self) -> set[str]:
+        """Return the ids of all runs in the store, live or settled."""
+        path = self.folder / "state" / names.STATE_DATABASE
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+            return {run for (run,) in connection.execute("SELECT id FROM runs")}
+
     # --- what a client does -----------------------------------------------------------------------
     def assembly(self, workflows: Mapping[str, str], **manifest: Any) -> Assembly:
         return Assembly(self.folder / "made" / secrets.token_hex(4), workflows, **manifest)

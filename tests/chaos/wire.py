@@ -32,6 +32,14 @@ class Proxy:
         """Requests among them."""
         self.cut_at: int | None = None
         """How many bytes pass before everything is cut; `None` for no end."""
+        self.answered = 0
+        """Bytes that came from the program."""
+        self.cut_answers_at: int | None = None
+        """After how many bytes of answers everything is cut, once; `None` for never."""
+        self.cut_requests_at: int | None = None
+        """After how many bytes of requests everything is cut, once; `None` for never."""
+        self._flows = [threading.Event()]
+        self._flows[0].set()
         self._closed = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -47,8 +55,19 @@ class Proxy:
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
 
+    def hang(self) -> None:
+        """Pass nothing on and end nothing, as a forward that leads nowhere any more."""
+        self._flows[-1].clear()
+
+    def pass_new(self) -> None:
+        """Pass on what is opened from now on; what hangs stays so."""
+        self._flows.append(threading.Event())
+        self._flows[-1].set()
+
     def close(self) -> None:
         self._closed = True
+        for each in self._flows:
+            each.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -71,12 +90,19 @@ class Proxy:
                 self._open |= {sender, program}
             for source, target, counted in ((sender, program, True), (program, sender, False)):
                 threading.Thread(
-                    target=self._pass_on, args=(source, target, counted), daemon=True
+                    target=self._pass_on,
+                    args=(source, target, counted, self._flows[-1]),
+                    daemon=True,
                 ).start()
 
-    def _pass_on(self, source: socket.socket, target: socket.socket, counted: bool) -> None:
+    def _pass_on(
+        self, source: socket.socket, target: socket.socket, counted: bool, flows: threading.Event
+    ) -> None:
         with contextlib.suppress(OSError):
             while piece := source.recv(_PIECE):
+                flows.wait()
+                if self._cut_in(piece, target, counted):
+                    break
                 if counted:
                     with self._lock:
                         self.sent += len(piece)
@@ -88,6 +114,7 @@ class Proxy:
                     if self._delay:
                         time.sleep(self._delay)
                 target.sendall(piece)
+        flows.wait()
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
         with self._lock:
@@ -96,6 +123,24 @@ class Proxy:
         if is_last:
             source.close()
             target.close()
+
+    def _cut_in(self, piece: bytes, target: socket.socket, is_request: bool) -> bool:
+        """Pass a piece on up to the byte at which everything is cut, when that is in it."""
+        with self._lock:
+            if is_request:
+                passed, at = self.sent, self.cut_requests_at
+            else:
+                passed, at = self.answered, self.cut_answers_at
+                self.answered += len(piece)
+            if at is None or passed + len(piece) <= at:
+                return False
+            if is_request:
+                self.cut_requests_at = None
+            else:
+                self.cut_answers_at = None
+        target.sendall(piece[: max(0, at - passed)])
+        self.cut()
+        return True
 
 
 @contextlib.contextmanager

@@ -113,12 +113,16 @@ class Instance:
         return base64.b64decode(data[key]).decode()
 
     @contextlib.contextmanager
-    def forward(self) -> Iterator[httpx2.Client]:
-        """A client of the Orchestrator through one `kubectl port-forward`, with the token."""
+    def forward(self, port: int | None = None) -> Iterator[httpx2.Client]:
+        """A client of the Orchestrator through one `kubectl port-forward`, with the token.
+
+        Args:
+            port: of this machine; `None` takes any.
+        """
         child = subprocess.Popen(
             [
                 str(self.kubectl_path), "--context", CONTEXT, "-n", self.name, "port-forward",
-                f"service/{names.ORCHESTRATOR}", f":{names.ORCHESTRATOR_PORT}",
+                f"service/{names.ORCHESTRATOR}", f"{port or ''}:{names.ORCHESTRATOR_PORT}",
                 "--address", "127.0.0.1",
             ],
             stdout=subprocess.PIPE,
@@ -128,10 +132,10 @@ class Instance:
         try:
             assert child.stdout is not None
             line = child.stdout.readline()
-            port = re.search(r"127\.0\.0\.1:(\d+)", line)
-            assert port, line
+            found = re.search(r"127\.0\.0\.1:(\d+)", line)
+            assert found, line
             with httpx2.Client(
-                base_url=f"http://127.0.0.1:{port[1]}",
+                base_url=f"http://127.0.0.1:{found[1]}",
                 headers={"Authorization": f"Bearer {self.secret(names.KEY_INSTANCE_TOKEN)}"},
                 timeout=LIMIT,
                 trust_env=False,

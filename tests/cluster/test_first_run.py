@@ -6,6 +6,7 @@ converged.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -19,6 +20,8 @@ import httpx2
 import pytest
 
 from jr2 import names
+from tests.browser.driver import browser
+from tests.ports import free_ports
 from tests.waiting import LIMIT, wait_for
 
 from .conftest import CONTEXT, HeldPublish, Instance
@@ -313,7 +316,50 @@ def test_kill_9_loses_nothing(instance: Instance) -> None:
             assert settled(client, run)["output"] == {"results": 1}
 
 
-# --- e. a type error ----------------------------------------------------------------------------
+# --- e. a page and a command, while forward and pod are replaced --------------------------------
+def test_the_console_and_a_command_go_on_through_another_forward_to_another_pod(
+    instance: Instance, tmp_path: Path
+) -> None:
+    (port,) = free_ports(1)
+    feed = "document.querySelector('.feed')?.textContent"
+    before = instance.pod_identity()[0]
+    with browser(tmp_path / "chromium") as chromium, contextlib.ExitStack() as forwards:
+        forwards.enter_context(instance.forward(port))
+        page = chromium.open(f"http://127.0.0.1:{port}/workflows/parked")
+        page.wait(f"{feed} === 'live'")
+        page.write("textbox", "Instance token", instance.secret(names.KEY_INSTANCE_TOKEN))
+        page.enter()
+        page.click("button", "Start a run of parked")
+        page.click("button", "Start run")
+        run = str(page.wait("new URLSearchParams(location.search).get('run')", "the run"))
+        follower = instance.start("logs", run, "-f", "--context", CONTEXT)
+        until_said(follower, '→ active "waiting"')
+
+        forwards.close()
+        page.wait(f"{feed} === 'reconnecting'")
+        instance.kubectl(
+            "-n", NAME, "delete", "pod", "-l", f"app={names.ORCHESTRATOR}", "--wait=true"
+        )
+        instance.kubectl(
+            "-n", NAME, "rollout", "status", f"deployment/{names.ORCHESTRATOR}", "--timeout=200s"
+        )
+        with instance.forward(port):
+            page.wait(f"{feed} === 'live'")
+            page.click("button", "1 open Gate needs attention")
+            page.wait("!!document.querySelector('details.answer > summary')", "the card")
+            page.run("document.querySelector('details.answer > summary').click()")
+            page.write("textbox", "Word", "again")
+            page.click("button", "go")
+            page.shows("No run waits for an answer.")
+        out, said = follower.communicate(timeout=LIMIT)
+
+    assert follower.returncode == 0, said
+    assert json.loads(out)["output"] == {"word": "again"}
+    assert instance.pod_identity()[0] != before
+    assert page.said == []
+
+
+# --- f. a type error ----------------------------------------------------------------------------
 def test_a_type_error_changes_nothing(instance: Instance) -> None:
     workflow = instance.folder / "workflows" / "ping.py"
     right = workflow.read_text()
@@ -334,7 +380,7 @@ def test_a_type_error_changes_nothing(instance: Instance) -> None:
     assert state_of(instance) == before
 
 
-# --- f. texts -----------------------------------------------------------------------------------
+# --- g. texts -----------------------------------------------------------------------------------
 def test_the_namespace_of_another_instance(instance: Instance) -> None:
     before = state_of(instance)
     config = instance.folder / "jr2_config.py"
@@ -409,7 +455,7 @@ def test_no_context(instance: Instance, tmp_path: Path) -> None:
     )
 
 
-# --- g. killed, and two at once -----------------------------------------------------------------
+# --- h. killed, and two at once -----------------------------------------------------------------
 def until_said(child: subprocess.Popen[str], text: str) -> list[str]:
     """Read a child's stderr until it says the text."""
     assert child.stderr is not None
@@ -463,7 +509,7 @@ def test_two_at_once(instance: Instance, held_publish: HeldPublish) -> None:
     assert os.uname().nodename in second.stderr
 
 
-# --- h. locked dependencies ---------------------------------------------------------------------
+# --- i. locked dependencies ---------------------------------------------------------------------
 def test_a_native_wheel_and_a_pure_one_are_imported(instance: Instance) -> None:
     project = instance.folder / "pyproject.toml"
     project.write_text(

@@ -2,7 +2,8 @@
 
 The Orchestrator commits the key with what the request did (`Idempotency-Key`), so the second
 request of a pair is answered as the first was, and nothing happens twice. A connection that could
-not be made at all sent nothing, and is an error at once.
+not be made at all sent nothing, and is an error at once. Once an answer was lost, an answer such as
+503 is waited out too: it says nothing about the first request.
 
 Source: design §4.3.
 """
@@ -45,9 +46,10 @@ def send(
     Raises:
         ApiFailed: the Orchestrator refused it.
         ConnectionLost: nothing was sent, or no answer came to any of the tries.
+        ForwardFailed: the way could not be opened, or not again.
     """
     key = str(uuid.uuid4())
-    lost: api.ConnectionLost | ForwardFailed
+    lost: api.ConnectionLost | ForwardFailed | api.ApiFailed
     try:
         return act(link.client, key)
     except api.ConnectionLost as error:
@@ -61,5 +63,10 @@ def send(
         try:
             return act(link.client, key)
         except (api.ConnectionLost, ForwardFailed) as error:
+            lost = error
+        except api.ApiFailed as error:
+            # One that starts again, as after the loss, says nothing about the first request.
+            if error.status < 500:
+                raise
             lost = error
     raise lost

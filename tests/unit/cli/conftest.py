@@ -190,6 +190,8 @@ class FarOrchestrator:
         """What a nonce is signed with; `None` signs none, as an older Orchestrator."""
         self.lost = 0
         """How many of the next writes are taken without an answer."""
+        self.busy_after_loss = 0
+        """How many writes after those are answered with 503."""
         self.objects: dict[str, dict[str, Any]] = {}
         outer = self
 
@@ -257,6 +259,10 @@ class FarOrchestrator:
         if self.lost:
             self.lost -= 1
             request.close_connection = True
+            return
+        if self.busy_after_loss:
+            self.busy_after_loss -= 1
+            self._send(request, 503, {"error": "the worker is away"})
             return
         if ("POST", request.path) in self.answers:
             self._send(request, *self.answers[("POST", request.path)])

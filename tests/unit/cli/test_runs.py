@@ -491,6 +491,25 @@ def test_a_write_whose_answer_is_lost_is_sent_again_under_its_key(
     assert writes[0] == writes[1] == writes[2]
 
 
+def test_a_503_after_a_lost_answer_says_nothing_of_the_first_request(
+    jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
+) -> None:
+    far.lost, far.busy_after_loss = 1, 2
+
+    said = jr2("run", "ping", "--detach", env=at)
+
+    assert said.code == 0, said.stderr
+    assert json.loads(said.stdout) == {"runId": RUN}
+    assert len(far.keys) == 4
+    assert len(set(far.keys)) == 1
+
+    far.busy_after_loss = 1
+    said = jr2("run", "ping", "--detach", env=at)
+
+    assert said.code == 1
+    assert "the worker is away" in said.stderr
+
+
 def test_each_write_has_a_key_of_its_own(
     jr2: Jr2, far: FarOrchestrator, at: dict[str, str]
 ) -> None:

@@ -10,6 +10,10 @@ import { path } from "./http.js";
 const MOST_FEEDS = 3;
 const EVERY = 4000;
 const RETRY = 2000;
+/** How long the Orchestrator has to say that it is there. */
+const HEARTBEAT = 8000;
+/** How long a feed may take to open. */
+const OPENS = 6000;
 const AT_ONCE = 2;
 /** Between two reads of runs: a fleet that moves fast is no load of its own. */
 const PAUSE = 25;
@@ -22,9 +26,12 @@ export class Feeds extends EventTarget {
   #sources = new Map();
   #wanted = [];
   #open = new Set();
+  /** When a browser last began to attach to a feed. */
+  #tried = new Map();
   #queue = new Set();
   #reading = new Set();
   #again = new Set();
+  #isBroken = false;
   #run = null;
   #assembly = null;
   #due = new Map();
@@ -126,13 +133,15 @@ export class Feeds extends EventTarget {
       this.dispatchEvent(new CustomEvent("run", { detail: run }));
     } catch (failed) {
       if (failed.status === 404) this.fleet.open(id, "", []);
-      // Whatever else it was: the next frame, or the next turn, asks again.
+      // A run that waits says nothing more for weeks, so what was lost is asked for again.
+      else setTimeout(() => token === this.session.token() && this.read(id), RETRY);
     }
   }
 
   #follow(name) {
     const source = new EventSource(path("workflows", name, "events"));
     this.#sources.set(name, source);
+    this.#tried.set(name, Date.now());
     const on = (event, take) =>
       source.addEventListener(event, (frame) => {
         if (this.#sources.get(name) === source) take(JSON.parse(frame.data));
@@ -141,6 +150,7 @@ export class Feeds extends EventTarget {
     source.addEventListener("error", () => {
       if (this.#sources.get(name) !== source) return;
       this.#opened(name, false);
+      this.#tried.set(name, Date.now());
       // A browser attaches again after a cut, and not after an answer that is an error.
       if (source.readyState !== EventSource.CLOSED) return;
       this.#sources.delete(name);
@@ -176,10 +186,23 @@ export class Feeds extends EventTarget {
     this.dispatchEvent(new Event("state"));
   }
 
+  /**
+   * Attach anew to feeds that a forward which leads nowhere holds up: it says nothing, and does not
+   * end. After a silence these are all; else those that did not open, though others are answered.
+   */
+  #attachAgain() {
+    for (const name of [...this.#sources.keys()]) {
+      const isStuck = !this.#open.has(name) && Date.now() > this.#tried.get(name) + OPENS;
+      if (this.#isBroken || isStuck) this.#unfollow(name);
+    }
+    this.#isBroken = false;
+    this.follow(this.#wanted);
+  }
+
   /** Read what no feed tells: the registered names, the current Assembly, and the other runs. */
   async #turn() {
     try {
-      const health = await this.client.get("/healthz", { open: true });
+      const health = await this.client.get("/healthz", { open: true, patience: HEARTBEAT });
       if (!this.fleet.isRead || health.hash !== this.#assembly) {
         this.fleet.register(await this.client.get("/workflows", { open: true }));
         this.#assembly = health.hash;
@@ -192,9 +215,11 @@ export class Feeds extends EventTarget {
         this.#readFirst(this.fleet.replace(name, observed));
         this.#due.set(name, Date.now() + EVERY * (observed.length / FEW) - EVERY / 2);
       }
+      this.#attachAgain();
       const [first] = this.#wanted;
       if (first === undefined || this.#open.has(first)) this.#become("live");
     } catch {
+      this.#isBroken = true;
       this.#become("reconnecting");
     }
   }

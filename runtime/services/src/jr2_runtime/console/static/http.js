@@ -9,6 +9,10 @@ export class Refused extends Error {
 }
 
 const SILENT = "the Orchestrator does not answer";
+/** How long an answer is waited for: a forward that leads nowhere any more may stay open for ever. */
+export const PATIENCE = 30_000;
+/** A feed without a byte for so long is broken; a live one says something every 15 seconds. */
+const SILENCE = 45_000;
 
 /** Return a path of segments, each of which may hold any text. */
 export function path(...segments) {
@@ -23,8 +27,8 @@ export class Client {
   }
 
   /** Read JSON; `open` sends no token. */
-  async get(where, { open = false, signal } = {}) {
-    return read(await this.#ask(where, { signal }, open));
+  async get(where, { open = false, patience = PATIENCE } = {}) {
+    return read(await this.#ask(where, { signal: AbortSignal.timeout(patience) }, open));
   }
 
   /** Send JSON. A repeat with the same key and text is done once. */
@@ -38,13 +42,29 @@ export class Client {
   /** Follow a feed that needs the token; returns when it has ended. */
   async follow(where, signal, hear) {
     const headers = { Accept: "text/event-stream" };
-    const response = await this.#ask(where, { signal, headers });
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    const parse = frames(hear);
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return;
-      parse(value);
+    const own = new AbortController();
+    const end = () => own.abort();
+    signal.addEventListener("abort", end);
+    let silence;
+    const heard = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => own.abort(new Refused(0, SILENT)), SILENCE);
+    };
+    try {
+      if (signal.aborted) end();
+      heard();
+      const response = await this.#ask(where, { signal: own.signal, headers });
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const parse = frames(hear);
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) return;
+        heard();
+        parse(value);
+      }
+    } finally {
+      clearTimeout(silence);
+      signal.removeEventListener("abort", end);
     }
   }
 
@@ -55,6 +75,7 @@ export class Client {
     let response;
     try {
       response = await fetch(where, {
+        signal: AbortSignal.timeout(PATIENCE),
         ...options,
         headers,
         cache: "no-store",

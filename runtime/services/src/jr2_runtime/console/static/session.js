@@ -1,6 +1,8 @@
 // The Instance token of this tab: kept in `sessionStorage`, never in a cookie, and believed only
 // after a guarded read has opened with it.
 
+import { PATIENCE } from "./http.js";
+
 const KEPT = "jr2.token";
 
 /** States of a token, as the badge says them. */
@@ -28,7 +30,8 @@ export class Session extends EventTarget {
   /** Try a token: a read that needs it decides, and its answer is not waited for to the end. */
   async check(token) {
     this.#token = token;
-    sessionStorage.removeItem(KEPT);
+    // One that was live stays, also while nobody answers: the page may be read again meanwhile.
+    if (sessionStorage.getItem(KEPT) !== token) sessionStorage.removeItem(KEPT);
     if (token === "") {
       this.#become("none");
       return;
@@ -41,6 +44,7 @@ export class Session extends EventTarget {
         cache: "no-store",
         credentials: "omit",
         redirect: "error",
+        signal: AbortSignal.timeout(PATIENCE),
       });
       await response.body?.cancel();
       state = response.ok ? "live" : response.status === 401 || response.status === 403 ? "invalid" : null;
@@ -54,7 +58,10 @@ export class Session extends EventTarget {
       return;
     }
     if (state === "live") sessionStorage.setItem(KEPT, token);
-    else this.#token = "";
+    else {
+      this.#token = "";
+      sessionStorage.removeItem(KEPT);
+    }
     this.#become(state);
   }
 

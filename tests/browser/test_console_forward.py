@@ -1,0 +1,111 @@
+"""A port forward that cuts, leads nowhere, or comes back: the page goes on by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.chaos.wire import Proxy, proxied
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import Console
+    from tests.browser.driver import Page
+
+pytestmark = pytest.mark.timeout(400)
+
+DRAWN = "document.querySelector('svg.picture')?.dataset.drawn"
+LIVE = "document.querySelector('.feed')?.textContent === 'live'"
+SIGNED_IN = "document.getElementById('token-state')?.textContent === 'live'"
+IMPATIENT = """
+const real = AbortSignal.timeout.bind(AbortSignal);
+AbortSignal.timeout = (milliseconds) => real(Math.min(milliseconds, 500));
+"""
+"""Half a minute of patience would be half a minute of every test."""
+
+
+@pytest.fixture
+def forward(console: Console) -> Iterator[Proxy]:
+    with proxied(console.pod.port) as made:
+        yield made
+
+
+def signed_in(console: Console, forward: Proxy, path: str) -> Page:
+    page = console.browser.open(f"{forward.url}{path}")
+    page.wait(LIVE, "the feed")
+    console.give(page, console.pod.instance_token, "live")
+    return page
+
+
+def shows_gate(page: Page, run: str) -> None:
+    page.until(
+        lambda: page.run(f"document.querySelector('#fleet').innerText.includes('{run[:8]}')"),
+        f"run {run[:8]}",
+    )
+    page.until(lambda: page.find("button", "1 open Gate needs attention"), "its Gate")
+
+
+@pytest.mark.parametrize("passed", [2_900, 6_000, 20_000, 60_000, 200_000])
+def test_a_page_whose_forward_is_cut_while_it_loads_comes_up(
+    console: Console, forward: Proxy, passed: int
+) -> None:
+    run = console.pod.start_run("ledger")
+    forward.cut_answers_at = passed
+    page = console.browser.open(f"{forward.url}/workflows/ledger?run={run}")
+    page.until(lambda: forward.cut_answers_at is None, "the cut")
+    page.wait(LIVE, "the feed")
+    page.wait(DRAWN)
+    console.give(page, console.pod.instance_token, "live")
+    shows_gate(page, run)
+
+
+def test_a_page_goes_on_after_each_cut_of_its_feeds(console: Console, forward: Proxy) -> None:
+    run = console.pod.start_run("ledger")
+    page = signed_in(console, forward, f"/workflows/ledger?run={run}")
+    for number in range(5):
+        # In the middle of a frame, at another place each time.
+        forward.cut_answers_at = forward.answered + 1 + 37 * number
+        console.pod.client.post(
+            f"/runs/{run}/gates/writing/events", json={"type": "note", "number": number}
+        ).raise_for_status()
+        page.until(lambda: forward.cut_answers_at is None, "the cut")
+        page.shows(f"list of {number + 1}")
+    assert console.pod.status(run)["context"]["numbers"] == [0, 1, 2, 3, 4]
+    assert page.said == []
+
+
+def test_a_gate_whose_read_was_lost_is_asked_for_again(console: Console) -> None:
+    page = console.signed_in("/workflows/ledger")
+    with page.losing("*/runs/*"):
+        run = console.pod.start_run("ledger")
+        page.until(lambda: any(run in each for each in page.lost), "the loss")
+    # The run says nothing more while it waits.
+    shows_gate(page, run)
+
+
+def test_a_token_stays_while_nobody_answers_and_the_page_is_read_again(console: Console) -> None:
+    page = console.signed_in("/workflows/ledger")
+    with page.losing("*/runs"):
+        page.run("location.reload()")
+        page.until(lambda: page.lost, "the loss")
+        page.wait("document.getElementById('token-state')?.textContent === 'checking'")
+        page.run("location.reload()")
+    page.wait(SIGNED_IN, "the token")
+
+
+def test_a_forward_that_leads_nowhere_is_said_and_left(console: Console, forward: Proxy) -> None:
+    page = signed_in(console, forward, "/workflows/ledger")
+    page.send("Page.addScriptToEvaluateOnNewDocument", source=IMPATIENT)
+    page.run("location.reload()")
+    page.wait(LIVE, "the feed")
+    page.wait(SIGNED_IN, "the token")
+
+    forward.hang()
+    page.wait("document.querySelector('.feed').textContent === 'reconnecting'", "the silence")
+    run = console.pod.start_run("ledger")
+    # What hangs stays so; only what is opened from now on leads somewhere.
+    forward.pass_new()
+    page.wait(LIVE, "the feed")
+    shows_gate(page, run)
+    assert page.said == []
