@@ -8,9 +8,7 @@ the server.
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 
 from tests.apiserver.server import ApiServer
+from tests.far_side import FarSide, Quiet
 
 Answer = Callable[[str, str], Any]
 """Takes method and path; returns a JSON body, `None` to ask the server, or `DROPPED`."""
@@ -80,12 +79,7 @@ def gateway(server: ApiServer, folder: Path) -> Iterator[Gateway]:
         folder: where its kubeconfig is written.
     """
     made = Gateway(folder / "gateway.kubeconfig")
-    with (
-        server.client() as upstream,
-        http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(made, upstream)) as listening,
-    ):
-        listening.daemon_threads = True
-        address = f"http://127.0.0.1:{listening.server_address[1]}"
+    with server.client() as upstream, FarSide(_handler(made, upstream)) as listening:
         name = server.context
         made.kubeconfig.write_text(
             json.dumps(
@@ -94,30 +88,23 @@ def gateway(server: ApiServer, folder: Path) -> Iterator[Gateway]:
                     "kind": "Config",
                     "current-context": name,
                     "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-                    "clusters": [{"name": name, "cluster": {"server": address}}],
+                    "clusters": [{"name": name, "cluster": {"server": listening.url}}],
                     "users": [{"name": name, "user": {}}],
                 }
             )
         )
-        serving = threading.Thread(target=listening.serve_forever, args=(0.05,))
-        serving.start()
-        try:
-            yield made
-        finally:
-            listening.shutdown()
-            serving.join()
+        yield made
 
 
-def _handler(made: Gateway, upstream: httpx2.Client) -> type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
+def _handler(made: Gateway, upstream: httpx2.Client) -> type[Quiet]:
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def _pass(self) -> None:
             parts = urlsplit(self.path)
             dry = "All" in parse_qs(parts.query).get("dryRun", [])
             made.requests.append(Request(self.command, parts.path, dry))
-            length = int(self.headers.get("content-length") or 0)
-            sent = self.rfile.read(length)
+            sent = self.body()
             own = made.answer(self.command, parts.path)
             if own is DROPPED:
                 self.close_connection = True
@@ -153,8 +140,5 @@ def _handler(made: Gateway, upstream: httpx2.Client) -> type[http.server.BaseHTT
             self.wfile.write(body)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
 
     return Handler

@@ -6,9 +6,7 @@ It checks who asks, and signs tokens with the rights that were asked for and tha
 from __future__ import annotations
 
 import base64
-import http.server
 import json
-import threading
 import time
 import urllib.parse
 from pathlib import Path
@@ -16,6 +14,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.far_side import FarSide, Quiet
 
 ISSUER, SERVICE = "tests", "registry"
 IDENTITY = "CANARY-identity-token"
@@ -43,25 +43,18 @@ class TokenServer:
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         outer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 query = urllib.parse.parse_qs(self.path.partition("?")[2])
                 header = self.headers.get("Authorization", "")
                 outer._answer(self, "GET", query, header == f"Basic {outer._login}")
 
             def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                form = urllib.parse.parse_qs(body)
+                form = urllib.parse.parse_qs(self.body().decode())
                 outer._answer(self, "POST", form, form.get("refresh_token") == [IDENTITY])
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.realm = f"http://127.0.0.1:{self._server.server_address[1]}/token"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = FarSide(Handler)
+        self.realm = f"{self._server.url}/token"
 
     def auth(self, folder: Path) -> dict[str, Any]:
         """The section `auth` of a registry that believes this server."""
@@ -88,7 +81,7 @@ class TokenServer:
 
     def _answer(
         self,
-        request: http.server.BaseHTTPRequestHandler,
+        request: Quiet,
         method: str,
         query: dict[str, list[str]],
         known: bool,
@@ -102,11 +95,7 @@ class TokenServer:
             value = {"access_token": self._token(query.get("scope", [""])[0].split())}
         else:
             value = {"token": self._token(query.get("scope", []))}
-        body = json.dumps(value).encode()
-        request.send_response(200 if known else 401)
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+        request.reply(200 if known else 401, value)
 
     def _token(self, scopes: list[str]) -> str:
         granted = self.grants_next.pop(0) if self.grants_next else self.granted
@@ -132,6 +121,4 @@ class TokenServer:
         return f"{signed}.{encode(signature)}"
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()

@@ -202,7 +202,6 @@ class ConvergeLease:
         self._acquired: datetime | None = None
         self._renewed = 0.0
         self._taken_by: str | None = None
-        self._is_removed = False
         self._lapsed = False
         self._goes = False
         self.nonce = secrets.token_hex(16)
@@ -431,8 +430,7 @@ class ConvergeLease:
                 return True
             found = self._read(timeout)
             if found is None or found.nonce != self.nonce:
-                self._taken_by = "a run that removed it" if found is None else found.who()
-                self._is_removed = found is not None and found.removes
+                self._taken_by = taken_over(self._namespace, found)
                 return False
             self._mine = found
         return True
@@ -488,15 +486,28 @@ class ConvergeLease:
                 f"renewed for {WATCH_SECONDS:.0f}s, so another run may have it — run `jr2 up` "
                 "again when the API server answers"
             )
-        if self._is_removed:
-            return StepFailed(
-                f'a `jr2 down` took over namespace "{self._namespace}" and removes it: '
-                f"{self._taken_by}"
-            )
-        return StepFailed(
-            f'another `jr2 up` took over the converge of namespace "{self._namespace}": '
-            f"{self._taken_by}"
+        return StepFailed(self._taken_by)
+
+
+def taken_over(namespace: str, by: _Seen | None) -> str:
+    """Say who has the Lease that a run held, in words that are true for each who can.
+
+    Args:
+        namespace: where the Lease is.
+        by: the Lease as it is now; `None` when there is none.
+    """
+    if by is None:
+        return (
+            f'the Lease {names.CONVERGE_LEASE} of namespace "{namespace}" was removed, so another '
+            "run may write — run the command again"
         )
+    if not by.nonce:
+        return (
+            f'another run took over namespace "{namespace}" and has ended — run the command again'
+        )
+    if by.removes:
+        return f'a `jr2 down` took over namespace "{namespace}" and removes it: {by.who()}'
+    return f'another `jr2 up` took over the converge of namespace "{namespace}": {by.who()}'
 
 
 def nonce_of(http: httpx2.Client, namespace: str) -> str | None:
@@ -508,6 +519,19 @@ def nonce_of(http: httpx2.Client, namespace: str) -> str | None:
     """
     seen = _read(http, namespace)
     return (seen.nonce or None) if seen is not None else None
+
+
+def loss_of(http: httpx2.Client, namespace: str, nonce: str) -> str | None:
+    """Return why the run of a nonce does not hold the Lease, or `None` while it does.
+
+    Raises:
+        StepFailed: the API server refuses.
+        httpx2.HTTPError: the API server does not answer.
+    """
+    seen = _read(http, namespace)
+    if nonce and seen is not None and seen.nonce == nonce:
+        return None
+    return taken_over(namespace, seen)
 
 
 def _read(http: httpx2.Client, namespace: str, timeout: float | None = None) -> _Seen | None:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import http.server
 import json
 import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +23,7 @@ import pytest
 
 from jr2 import names, signed, wire
 from jr2_cli import main
+from tests.far_side import FarSide, Quiet
 from tests.waiting import LIMIT
 
 
@@ -195,29 +194,20 @@ class FarOrchestrator:
         self.objects: dict[str, dict[str, Any]] = {}
         outer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 outer._get(self)
 
             def do_POST(self) -> None:
                 outer._post(self)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = FarSide(Handler)
+        self.port, self.url = self._server.port, self._server.url
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
-    def _get(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _get(self, request: Quiet) -> None:
         path, _, query = request.path.partition("?")
         self.asked.append(("GET", request.path, None))
         if path == "/healthz":
@@ -250,8 +240,8 @@ class FarOrchestrator:
         else:
             self._send(request, 200, self.runs[path.removeprefix("/runs/")])
 
-    def _post(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        body = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+    def _post(self, request: Quiet) -> None:
+        body = json.loads(request.body())
         self.asked.append(("POST", request.path, body))
         self.keys.append(request.headers.get(names.HEADER_IDEMPOTENCY_KEY))
         if not self._allowed(request):
@@ -274,7 +264,7 @@ class FarOrchestrator:
         else:
             self._send(request, 200, {"ok": True})
 
-    def _allowed(self, request: http.server.BaseHTTPRequestHandler) -> bool:
+    def _allowed(self, request: Quiet) -> bool:
         given = request.headers.get("Authorization")
         self.tokens.append(given)
         if given == f"Bearer {TOKEN}":
@@ -282,7 +272,7 @@ class FarOrchestrator:
         self._send(request, 401, {"error": "unauthorized"})
         return False
 
-    def _feed(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _feed(self, request: Quiet) -> None:
         frames = self.feeds.pop(0) if len(self.feeds) > 1 else self.feeds[0]
         request.send_response(200)
         request.send_header("Content-Type", "text/event-stream")
@@ -293,13 +283,8 @@ class FarOrchestrator:
         request.wfile.flush()
 
     @staticmethod
-    def _send(request: http.server.BaseHTTPRequestHandler, status: int, value: object) -> None:
-        body = json.dumps(value).encode()
-        request.send_response(status)
-        request.send_header("Content-Type", "application/json")
-        request.send_header("Content-Length", str(len(body)))
-        request.end_headers()
-        request.wfile.write(body)
+    def _send(request: Quiet, status: int, value: object) -> None:
+        request.reply(status, value, {"Content-Type": "application/json"})
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,55 +15,49 @@ import yaml
 from jr2.errors import StepFailed
 from jr2_infra import process_table
 from jr2_infra.engine import fence, run_file
+from tests.far_side import FarSide, Quiet
 
 
 class LeaseServer:
-    """An API server with the Leases of two namespaces in it."""
+    """An API server with the Leases of two namespaces in it, each of a holder with its verb."""
 
     def __init__(self) -> None:
         self.nonces: dict[str, str | None] = {}
-        owner = self
+        self.verb, self.url = "up", ""
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                parts = self.path.split("/")
-                found = parts[-1] == "jr2-converge" and parts[-3] in owner.nonces
-                lease = {
-                    "metadata": {"resourceVersion": "1"},
-                    "spec": {"holderIdentity": owner.nonces.get(parts[-3])},
-                }
-                body = json.dumps(lease if found else {"message": "not found"}).encode()
-                self.send_response(200 if found else 404)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    def answer(self, path: str) -> tuple[int, dict[str, object]]:
+        *_, namespace, _, name = path.split("/")
+        if name != "jr2-converge" or namespace not in self.nonces:
+            return 404, {"message": "not found"}
+        holder = {"user": "bob", "host": "far", "pid": 7, "started": "noon", "verb": self.verb}
+        annotations = {"jr2.dev/lease-holder": json.dumps(holder)}
+        return 200, {
+            "metadata": {"resourceVersion": "1", "annotations": annotations},
+            "spec": {"holderIdentity": self.nonces[namespace]},
+        }
 
 
 @pytest.fixture
 def server() -> Iterator[LeaseServer]:
     made = LeaseServer()
-    thread = threading.Thread(target=made.server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+
+    class Handler(Quiet):
+        def do_GET(self) -> None:
+            self.reply(*made.answer(self.path))
+
+    with FarSide(Handler) as listening:
+        made.url = listening.url
+        yield made
 
 
 @pytest.fixture
 def run(server: LeaseServer, tmp_path: Path) -> dict[str, str]:
     kubeconfig = tmp_path / "kubeconfig"
-    address = f"http://127.0.0.1:{server.server.server_port}"
     kubeconfig.write_text(
         yaml.safe_dump(
             {
                 "current-context": "c",
-                "clusters": [{"name": "c", "cluster": {"server": address}}],
+                "clusters": [{"name": "c", "cluster": {"server": server.url}}],
                 "contexts": [{"name": "c", "context": {"cluster": "c"}}],
             }
         )
@@ -89,18 +81,51 @@ def test_a_write_is_allowed_while_the_leases_are_ours(
 
 
 @pytest.mark.parametrize("namespace", list(OURS))
-@pytest.mark.parametrize("nonce", ["another", None, "gone"])
+@pytest.mark.parametrize(
+    ("nonce", "verb", "words"),
+    [
+        (
+            "another",
+            "up",
+            'another `jr2 up` took over the converge of namespace "{}": bob on far (pid 7, '
+            "since noon); nothing more is written here",
+        ),
+        (
+            "another",
+            "down",
+            'a `jr2 down` took over namespace "{}" and removes it: bob on far (pid 7, since '
+            "noon); nothing more is written here",
+        ),
+        (
+            None,
+            "up",
+            'another run took over namespace "{}" and has ended — run the command again; '
+            "nothing more is written here",
+        ),
+        (
+            "gone",
+            "up",
+            'the Lease jr2-converge of namespace "{}" was removed, so another run may write — '
+            "run the command again; nothing more is written here",
+        ),
+    ],
+)
 def test_no_write_after_another_run_took_one_of_them_over(
-    server: LeaseServer, run: dict[str, str], namespace: str, nonce: str | None
+    server: LeaseServer,
+    run: dict[str, str],
+    namespace: str,
+    nonce: str | None,
+    verb: str,
+    words: str,
 ) -> None:
-    server.nonces = {**OURS, namespace: nonce}
+    server.nonces, server.verb = {**OURS, namespace: nonce}, verb
     if nonce == "gone":
         del server.nonces[namespace]
 
-    with pytest.raises(
-        StepFailed, match=f"another `jr2 up` took over the converge of {namespace};"
-    ):
+    with pytest.raises(StepFailed) as caught:
         fence.check(run)
+
+    assert str(caught.value) == words.format(namespace)
 
 
 @pytest.mark.parametrize("leases", [None, "", "[]"])
@@ -120,7 +145,7 @@ def test_a_lease_without_a_nonce_is_nobodys(server: LeaseServer, run: dict[str, 
     server.nonces = {"demo": ""}
     run[run_file.LEASES] = run_file.leases_text([("demo", "")])
 
-    with pytest.raises(StepFailed, match="took over the converge of demo"):
+    with pytest.raises(StepFailed, match='took over namespace "demo" and has ended'):
         fence.check(run)
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import base64
-import http.server
-import json
 import os
 import stat
 import sys
-import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +16,7 @@ import yaml
 
 from jr2.errors import StepFailed
 from jr2_infra import kube, kube_auth, private
+from tests.far_side import FarSide, Quiet
 
 
 def write(path: Path, document: object) -> Path:
@@ -362,8 +360,8 @@ def test_a_secret_file_is_private_and_goes() -> None:
 class Api:
     """An API server that says what it was asked with."""
 
-    def __init__(self, server: http.server.ThreadingHTTPServer) -> None:
-        self.url = f"http://127.0.0.1:{server.server_port}"
+    def __init__(self) -> None:
+        self.url = ""
         self.refused: set[str] = set()
         self.busy: list[str] = []
         """What it says of when to come back, for each request that it has no room for."""
@@ -372,28 +370,18 @@ class Api:
 
 @pytest.fixture
 def api() -> Iterator[Api]:
-    class Handler(http.server.BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             said.headers = {name.lower(): self.headers.get_all(name, []) for name in self.headers}
             authorization = self.headers.get("Authorization")
-            body = json.dumps({"authorization": authorization}).encode()
             busy = said.busy.pop(0) if said.busy else None
-            self.send_response(429 if busy else 401 if authorization in said.refused else 200)
+            status = 429 if busy else 401 if authorization in said.refused else 200
+            headers = {"Content-Type": "application/json"}
             if busy:
-                self.send_header("Retry-After", busy)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+                headers["Retry-After"] = busy
+            self.reply(status, {"authorization": authorization}, headers)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    said = Api(server)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield said
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    said = Api()
+    with FarSide(Handler) as server:
+        said.url = server.url
+        yield said

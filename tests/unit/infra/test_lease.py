@@ -196,6 +196,40 @@ def test_a_holder_learns_that_a_down_took_it_over(http: httpx2.Client) -> None:
     )
 
 
+def test_a_holder_learns_that_its_lease_was_removed(api: Api, http: httpx2.Client) -> None:
+    """Nobody says who did it, so nobody is blamed."""
+    lease = lease_of(http, "zoe")
+    lease.acquire(Reporter())
+    api.lease = None
+
+    assert not lease.renew()
+    with pytest.raises(StepFailed) as caught:
+        lease.record_engine(1, "x", "y")
+
+    assert caught.value.printed == (
+        'error: the Lease jr2-converge of namespace "demo" was removed, so another run may write '
+        "— run the command again"
+    )
+
+
+@pytest.mark.parametrize("verb", ["up", "down"])
+def test_a_holder_learns_of_a_run_that_took_it_over_and_ended(
+    http: httpx2.Client, verb: str
+) -> None:
+    first, second = lease_of(http, "zoe"), lease_of(http, "bob", host="far", verb=verb)
+    first.acquire(Reporter())
+    second.acquire(Reporter())
+    second.release()
+
+    assert not first.renew()
+    with pytest.raises(StepFailed) as caught:
+        first.record_engine(1, "x", "y")
+
+    assert caught.value.printed == (
+        'error: another run took over namespace "demo" and has ended — run the command again'
+    )
+
+
 @pytest.mark.parametrize("host", ["here", "far"])
 def test_a_lease_that_does_not_move_is_taken_over(http: httpx2.Client, host: str) -> None:
     """4b and 4c: watched on the own clock, with a progress line and no question."""

@@ -16,7 +16,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,6 +24,7 @@ import pytest
 
 from jr2 import names
 from jr2.rbac import OPERATOR_RULES
+from tests.far_side import FarSide, Quiet
 from tests.ports import free_port
 from tests.waiting import LIMIT
 
@@ -68,20 +68,12 @@ class Cluster:
         return answers.get(path)
 
 
-def make_server(cluster: Cluster) -> ThreadingHTTPServer:
-    class Handler(BaseHTTPRequestHandler):
+def handler(cluster: Cluster) -> type[Quiet]:
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
         def answer(self, status: int, body: dict[str, Any]) -> None:
-            data = json.dumps(body).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+            self.reply(status, body, {"Content-Type": "application/json"})
 
         def refuse(self, status: int, message: str) -> None:
             self.answer(status, {"kind": "Status", "code": status, "message": message})
@@ -120,9 +112,7 @@ def make_server(cluster: Cluster) -> ThreadingHTTPServer:
 
         do_POST = do_PUT = do_PATCH = do_DELETE = refuse_write
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    return server
+    return Handler
 
 
 @dataclass
@@ -155,9 +145,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture
 def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], Operator]]:
-    server = make_server(cluster)
-    serving = threading.Thread(target=server.serve_forever, args=(0.05,))
-    serving.start()
+    server = FarSide(handler(cluster))
     config = tmp_path / "kubeconfig"
     context = {"cluster": "c", "user": "u"}
     config.write_text(
@@ -165,9 +153,7 @@ def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], Operator
             {
                 "current-context": "x",
                 "contexts": [{"name": "x", "context": context}],
-                "clusters": [
-                    {"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_port}"}}
-                ],
+                "clusters": [{"name": "c", "cluster": {"server": server.url}}],
                 "users": [{"name": "u", "user": {"token": "not-a-secret"}}],
             }
         )
@@ -193,9 +179,7 @@ def operator(cluster: Cluster, tmp_path: Path) -> Iterator[Callable[[], Operator
                 each.process.kill()
                 each.process.communicate()
         cluster.stopping.set()
-        server.shutdown()
-        serving.join()
-        server.server_close()
+        server.close()
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

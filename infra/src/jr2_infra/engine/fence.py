@@ -15,7 +15,7 @@ from pathlib import Path
 from jr2.errors import StepFailed
 
 from .. import kube, process_table
-from ..lease import nonce_of
+from ..lease import loss_of
 from . import run_file
 
 
@@ -36,9 +36,7 @@ def check(run: Mapping[str, str]) -> None:
         raise StepFailed("this step was started without a Lease; nothing is written")
     context = kube.load_context(None, {"KUBECONFIG": str(Path(run[run_file.KUBECONFIG]))})
     with context.http() as http:
-        lost = [space for space, nonce in leases if not nonce or nonce_of(http, space) != nonce]
-    if lost:
-        raise StepFailed(
-            f"another `jr2 up` took over the converge of {', '.join(lost)}; nothing more is "
-            "written here"
-        )
+        for space, nonce in leases:
+            loss = loss_of(http, space, nonce)
+            if loss is not None:
+                raise StepFailed(f"{loss}; nothing more is written here")

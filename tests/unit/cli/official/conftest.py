@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.server
 import io
 import tarfile
 import threading
@@ -13,6 +12,7 @@ import pytest
 
 from jr2_cli.tools import catalogue, versions
 from jr2_cli.tools.official import table
+from tests.far_side import FarSide, Quiet
 from tests.waiting import LIMIT
 
 HERE = table.this_platform()
@@ -38,25 +38,17 @@ class Host:
         self.asked: list[tuple[str, str | None]] = []
         outer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 outer._get(self)
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
+        self._server = FarSide(Handler)
+        self.url = self._server.url
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
-    def _get(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _get(self, request: Quiet) -> None:
         wanted = request.headers.get("Range")
         self.asked.append((request.path, wanted))
         if request.path in self.redirects:

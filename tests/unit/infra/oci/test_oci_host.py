@@ -6,9 +6,7 @@ The far side is a real HTTP server that a test makes answer.
 from __future__ import annotations
 
 import base64
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ import pytest
 from jr2_infra import oci
 from jr2_infra.oci import media
 from jr2_infra.oci.host import ATTEMPTS
+from tests.far_side import FarSide, Quiet
 
 Answer = tuple[int, dict[str, str], bytes]
 MANIFEST = json.dumps(
@@ -39,37 +38,24 @@ class Far:
         self.asked: list[tuple[str, str | None]] = []
         outer = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 outer._answer(self)
 
             do_HEAD = do_GET
 
-            def log_message(self, *_: object) -> None:
-                pass
+        self._server = FarSide(Handler)
+        self.host = self._server.host
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.host = f"127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
-        self._thread.start()
-
-    def _answer(self, request: http.server.BaseHTTPRequestHandler) -> None:
+    def _answer(self, request: Quiet) -> None:
         path = request.path.partition("?")[0]
         self.asked.append((path, request.headers.get("Authorization")))
         listed = self.answers.get(path, [(404, {}, b"")])
         status, headers, body = listed.pop(0) if len(listed) > 1 else listed[0]
-        request.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            request.send_header(name, value)
-        request.end_headers()
-        if request.command != "HEAD":
-            request.wfile.write(body)
+        request.reply(status, body, headers)
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
 
 
 @pytest.fixture

@@ -7,9 +7,7 @@ import dataclasses
 import gzip
 import json
 import stat
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from jr2_infra.steps.surroundings import (
     SETTING_WORKFLOWS,
     Surroundings,
 )
+from tests.far_side import FarSide, Quiet
 
 ASSEMBLY = "ab" * 32
 OLDER = "cd" * 32
@@ -201,7 +200,7 @@ class Orchestrator:
         """What is current after one of them, when it was done all the same."""
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Quiet):
             def do_GET(self) -> None:
                 held: dict[str, Any] = {
                     "current": outer.current,
@@ -211,20 +210,20 @@ class Orchestrator:
                 if self.path == "/healthz":
                     nonce = self.headers[names.HEADER_NONCE]
                     key = signed.read_key(outer.signing_key)
-                    self._send(200, {"proof": signed.proof(key, nonce)})
+                    self.reply(200, {"proof": signed.proof(key, nonce)})
                 elif self.path.endswith("/files"):
-                    self._send(404, {"error": "no list is held"})
+                    self.reply(404, {"error": "no list is held"})
                 else:
-                    self._send(200 if self._token() == "read-me" else 401, held)
+                    self.reply(200 if self._token() == "read-me" else 401, held)
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 outer.asked.append(self.path)
                 if self.path == "/blobs":
-                    self._send(200, {"ok": True})
+                    self.reply(200, {"ok": True})
                 else:
                     files = json.loads(gzip.decompress(body))["files"]
-                    self._send(200, {"missing": [each["sha256"] for each in files]})
+                    self.reply(200, {"missing": [each["sha256"] for each in files]})
 
             def do_PUT(self) -> None:
                 self.rfile.read(int(self.headers["Content-Length"]))
@@ -234,39 +233,27 @@ class Orchestrator:
                     self.close_connection = True
                     return
                 outer.puts.append(dict(self.headers) | {"path": self.path})
-                self._send(*(outer.answer if self._token() == "publish-me" else (401, {})))
+                self.reply(*(outer.answer if self._token() == "publish-me" else (401, {})))
 
             def _token(self) -> str:
                 return self.headers["Authorization"].removeprefix("Bearer ")
 
-            def _send(self, status: int, body: dict[str, Any]) -> None:
-                data = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.handler = Handler
+        self.port = 0
 
 
 @pytest.fixture
 def orchestrator() -> Iterator[Orchestrator]:
     made = Orchestrator()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+    with FarSide(made.handler) as server:
+        made.port = server.port
+        yield made
 
 
 @pytest.fixture
 def kubectl(tmp_path: Path, orchestrator: Orchestrator) -> Path:
     """A kubectl whose forward leads to the Orchestrator of the test."""
-    port = orchestrator.server.server_address[1]
+    port = orchestrator.port
     script = tmp_path / "kubectl"
     script.write_text(
         "#!/bin/sh\n"

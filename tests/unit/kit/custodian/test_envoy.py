@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -19,6 +16,7 @@ import pytest
 from jr2 import names
 from jr2.custodian import Ports, bootstrap, script
 from tests.envoy import envoy
+from tests.far_side import FarSide, Quiet
 from tests.ports import free_port
 from tests.waiting import LIMIT
 
@@ -34,15 +32,12 @@ class Orchestrator:
     status: int = 200
 
 
-def _server(orchestrator: Orchestrator) -> ThreadingHTTPServer:
-    class Handler(BaseHTTPRequestHandler):
+def _handler(orchestrator: Orchestrator) -> type[Quiet]:
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
-        def log_message(self, format: str, *args: Any) -> None:
-            return
-
         def answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            self.body()
             headers = {name.lower(): value for name, value in self.headers.items()}
             orchestrator.asked.append((self.command, self.path, headers))
             body = b'{"picks":[]}'
@@ -54,9 +49,7 @@ def _server(orchestrator: Orchestrator) -> ThreadingHTTPServer:
 
         do_GET = do_POST = do_DELETE = answer
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    return server
+    return Handler
 
 
 @dataclass
@@ -115,13 +108,8 @@ def custodian(folder: Path, orchestrator_port: int, **more: str) -> Iterator[Cus
 @pytest.fixture(scope="module")
 def orchestrator() -> Iterator[tuple[Orchestrator, int]]:
     found = Orchestrator()
-    server = _server(found)
-    serving = threading.Thread(target=server.serve_forever, args=(0.05,))
-    serving.start()
-    yield found, server.server_port
-    server.shutdown()
-    serving.join()
-    server.server_close()
+    with FarSide(_handler(found)) as server:
+        yield found, server.port
 
 
 @pytest.fixture(scope="module")
