@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import env_file, handoff, instance_folder, interrupt, output, streams, verbs
+from . import env_file, handoff, incomplete, instance_folder, interrupt, output, streams, verbs
 
 if TYPE_CHECKING:
     from .output import Output
@@ -73,17 +73,13 @@ def _handed_over(given: list[str], out: Output) -> int:
     origin = handoff.take_origin()
     root = _root()
     # A command that was handed off to never hands off: a broken `.venv` would do it for ever.
-    own = handoff.own_command(root) if root is not None and origin is None else None
-    if own is not None:
+    if root is not None and origin is None:
         try:
-            handoff.hand_off(own, given)
-        except OSError as error:
-            # Its first line names a Python, which may be what is gone: the file itself was found.
-            out.line(
-                f"error: cannot run {own}: {error.strerror} — make {own.parents[1]} anew: install "
-                "the Instance's dependencies (uv, poetry, or pdm)",
-                code="error",
-            )
+            own = handoff.own_command(root)
+            if own is not None:
+                handoff.hand_off(own, given)
+        except handoff.Broken as broken:
+            out.line(f"error: {broken}", code="error")
             return EXIT_FAILED
     return _dispatch(given, root, out)
 
@@ -146,11 +142,15 @@ def _run(given: list[str], out: Output) -> int:
         return _status(leaving)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
+    except ModuleNotFoundError as error:
+        _trace()
+        out.line(incomplete.words(error), code="error")
+        return EXIT_FAILED
     except OSError as error:
         if out.failed:
             raise
         _trace()
-        out.line(f"error: {error}", code="error")
+        out.line(f"error: {_of_the_system(error)}", code="error")
         return EXIT_FAILED
     except Exception as error:
         _trace()
@@ -162,6 +162,13 @@ def _status(leaving: SystemExit) -> int:
     if leaving.code is None:
         return EXIT_OK
     return leaving.code if isinstance(leaving.code, int) else EXIT_FAILED
+
+
+def _of_the_system(error: OSError) -> str:
+    """Say what the system refused, and of which file, without its number."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _place(error: Exception) -> str:

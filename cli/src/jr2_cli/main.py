@@ -24,9 +24,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         _signal.signal(_signal.SIGINT, _leave)
-    from . import dispatch
+    try:
+        from . import dispatch
 
-    return dispatch.run(arguments)
+        return dispatch.run(arguments)
+    except ImportError as error:
+        from . import incomplete
+
+        os.write(2, f"{incomplete.words(error)}\n".encode())
+        return 1
 
 
 def _leave(number: int, _: object) -> None:

@@ -85,6 +85,10 @@ def write(root: Path, drawings: Mapping[str, str], reporter: Reporter) -> None:
             folder.mkdir(exist_ok=True)
             temporary.write_text(drawing, encoding="utf-8", newline="\n")
             temporary.replace(path)
+        except FileExistsError as error:
+            raise StepFailed(
+                f"{name} cannot be written: {folder} is no folder — move it away"
+            ) from error
         except OSError as error:
             with suppress(OSError):
                 temporary.unlink()
@@ -97,6 +101,11 @@ def _files(root: Path) -> list[Path]:
         found = list((root / names.CHARTS_DIR).iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise StepFailed(
+            f"{root / names.CHARTS_DIR} cannot be read: {error.strerror} — make it a folder that "
+            "you may read"
+        ) from error
     return sorted(
         path
         for path in found

@@ -110,14 +110,20 @@ def typecheck(root: Path, reporter: Reporter) -> None:
         reporter: gets the `typecheck:` line.
 
     Raises:
-        StepFailed: the folder names no checker, or its checker is not installed.
+        StepFailed: the folder names no checker, its checker is not installed, or a source cannot be
+            read.
         Refusal: the folder does not typecheck, or it needs a newer Python than the Kit images have.
     """
     project = kit.read_pyproject(root)
     checker = chosen(root, project)
     require_image_python(root, project)
     reporter.line(f"typecheck: {checker.name} (the instance's own checker)", code="typecheck")
-    digest = fingerprint(root, checker)
+    try:
+        digest = fingerprint(root, checker)
+    except OSError as error:
+        raise StepFailed(
+            f"typecheck: {error.filename} cannot be read: {error.strerror} — let yourself read it"
+        ) from error
     if _passed(root) == digest:
         return
     reporter.progress(f"typecheck: {checker.name} runs")
@@ -204,6 +210,10 @@ def fingerprint(root: Path, checker: Checker) -> str:
     Its sources and settings by their content; the installed distributions by name, version and the
     time of their record; what is installed as a link to a folder (a Kit from a checkout) by the
     content of its sources.
+
+    Raises:
+        StepFailed: the name of a source is not UTF-8.
+        OSError: a source cannot be read.
     """
     digest = hashlib.sha256()
 
@@ -218,6 +228,11 @@ def fingerprint(root: Path, checker: Checker) -> str:
         file = root / name
         feed(name, file.read_bytes() if file.is_file() else b"")
     for path in _sources(root):
+        if not _is_unicode(path):
+            raise StepFailed(
+                f"typecheck: {os.path.relpath(path, root)!a} has a name that is not UTF-8 — "
+                "rename it"
+            )
         feed(path, Path(path).read_bytes())
     environment = root / ".venv"
     feed(os.path.realpath(environment / "bin" / "python"))
@@ -245,6 +260,15 @@ def _sources(folder: Path) -> Iterator[str]:
             # An editor's lock is a hidden link to nothing, and a pipe would never end.
             if _is_source(name) and os.path.isfile(path):
                 yield path
+
+
+def _is_unicode(path: str) -> bool:
+    """Say whether a checker could write the name of a file."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_source(name: str) -> bool:
@@ -307,15 +331,17 @@ def _run(root: Path, checker: Checker) -> None:
         return
     if "No module named mypy" in done.stderr:
         raise StepFailed(_missing(checker))
-    if done.returncode < 0 or not done.stdout.strip():
-        # Each of them says a type error on stdout, and why it cannot start on stderr.
+    crashed = done.stdout.startswith("Traceback (most recent call last):")
+    if done.returncode < 0 or crashed or not done.stdout.strip():
+        # Each of them says a type error on stdout, and why it cannot start on stderr; mypy says on
+        # stdout too why it stopped, with its own lines, which are nobody's here.
         how = f"signal {-done.returncode}" if done.returncode < 0 else f"code {done.returncode}"
         raise StepFailed(
             "\n".join(
                 [
                     f"this instance's type checker ({checker.name}) did not run to its end: it "
                     f"ended with the {how}",
-                    *_indented(done.stderr),
+                    *_indented(done.stdout.splitlines()[-1] if crashed else done.stderr),
                 ]
             )
         )

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
+import venv
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +16,7 @@ import pytest
 import jr2_cli
 from jr2 import names
 from jr2_cli import handoff
+from tests.waiting import LIMIT
 
 if TYPE_CHECKING:
     from tests.unit.cli.conftest import Jr2
@@ -100,6 +105,124 @@ def test_an_own_command_that_does_not_start_is_named(
     assert said.stderr == (
         f"error: cannot run {command}: {reason} — make {root / '.venv'} anew: install the "
         "Instance's dependencies (uv, poetry, or pdm)\n"
+    )
+
+
+OWN = """#!{python}
+from jr2_cli.main import main
+raise SystemExit(main())
+"""
+
+
+@pytest.fixture
+def own(root: Path) -> Path:
+    """A real environment of the Instance, whose `jr2` is that of the tests."""
+    environment = root / ".venv"
+    venv.create(environment, symlinks=True)
+    command = environment / "bin" / "jr2"
+    command.write_text(OWN.format(python=command.with_name("python")))
+    command.chmod(0o755)
+    [site] = (environment / "lib").glob("python3*/site-packages")
+    (site / "tests.pth").write_text("\n".join(path for path in sys.path if path))
+    return environment
+
+
+def test_an_environment_that_is_whole_runs_its_command(jr2_process: Jr2, own: Path) -> None:
+    said = jr2_process("version", "--local", cwd=own.parent)
+
+    assert (said.code, said.stderr) == (0, "")
+    assert f"global:       {names.KIT_VERSION} " in said.stdout
+
+
+def _take_settings(own: Path) -> None:
+    (own / "pyvenv.cfg").unlink()
+
+
+def _spoil_settings(own: Path) -> None:
+    (own / "pyvenv.cfg").write_bytes(b"\xff")
+
+
+def _take_packages(own: Path) -> None:
+    [path] = own.glob("lib/python3*/site-packages/tests.pth")
+    path.unlink()
+
+
+def _spoil_python(own: Path) -> None:
+    (own / "bin" / "python").unlink()
+    (own / "bin" / "python").write_text("x")
+    (own / "bin" / "python").chmod(0o755)
+
+
+def _move_python(own: Path) -> None:
+    """A copy of an interpreter starts, and its library is gone with the Python that it came from."""
+    (own / "bin" / "python").unlink()
+    (own / "bin" / "python").write_text("#!/bin/sh\necho 'Fatal: no encodings' >&2\nexit 1\n")
+    (own / "bin" / "python").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (_take_settings, "finds no jr2_cli"),
+        (_take_packages, "finds no jr2_cli"),
+        (_spoil_settings, r"does not start \(UnicodeDecodeError: .*\)"),
+        (_spoil_python, r"does not start \(Exec format error\)"),
+        (_move_python, r"does not start \(Fatal: no encodings\)"),
+    ],
+)
+def test_an_environment_that_is_broken_is_named_before_it_has_our_place(
+    jr2_process: Jr2, own: Path, spoil: Callable[[Path], None], problem: str
+) -> None:
+    spoil(own)
+
+    said = jr2_process("check", cwd=own.parent)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert re.fullmatch(
+        f"error: cannot run {own}/bin/jr2: {own}/bin/python {problem} — make {own} anew: install "
+        r"the Instance's dependencies \(uv, poetry, or pdm\)\n",
+        said.stderr,
+    )
+
+
+@pytest.mark.parametrize("lost", ["jr2", "cyclopts"])
+def test_a_package_that_an_install_left_out_is_named(
+    jr2_process: Jr2, own: Path, lost: str
+) -> None:
+    [site] = (own / "lib").glob("python3*/site-packages")
+    (site / "lost.pth").write_text(f"import sys; sys.modules[{lost!r}] = None\n")
+
+    said = jr2_process("check", cwd=own.parent)
+
+    assert (said.code, said.stdout) == (1, "")
+    assert said.stderr == (
+        f"error: {own} has no module {lost!r}, which jr2 needs — install there again: the "
+        "Instance's dependencies (uv, poetry, or pdm), or `uv tool install --reinstall jr2-cli`\n"
+    )
+
+
+def test_an_environment_that_may_not_be_read_is_named(root: Path) -> None:
+    install(root, SHOW)
+    (root / ".venv" / "bin").chmod(0)
+    # Root, as whom the tests may run, reads everything as long as it has these rights.
+    rights = "-dac_override,-dac_read_search"
+    dropped = ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
+
+    said = subprocess.run(
+        [*(dropped if os.getuid() == 0 else []), sys.executable, "-m", "jr2_cli", "check"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    (root / ".venv" / "bin").chmod(0o755)
+
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr == (
+        f"error: cannot read {root}/.venv/bin/jr2: Permission denied — let yourself read "
+        f"{root}/.venv, or make {root}/.venv anew: install the Instance's dependencies (uv, "
+        "poetry, or pdm)\n"
     )
 
 

@@ -206,4 +206,20 @@ def test_a_folder_that_cannot_be_written(root: Path, opened: OpenInstance, said:
     with pytest.raises(StepFailed) as raised:
         write(opened, said, "one")
 
-    assert raised.value.printed == "error: charts/one.mmd cannot be written: File exists"
+    assert raised.value.printed == (
+        f"error: charts/one.mmd cannot be written: {root / 'charts'} is no folder — move it away"
+    )
+
+
+def test_a_loop_of_links_is_no_folder_of_charts(
+    root: Path, opened: OpenInstance, said: Reporter
+) -> None:
+    (root / "charts").symlink_to("charts")
+
+    with pytest.raises(StepFailed) as raised:
+        check.check_machines(opened, said)
+
+    assert raised.value.printed == (
+        f"error: {root / 'charts'} cannot be read: Too many levels of symbolic links — make it a "
+        "folder that you may read"
+    )

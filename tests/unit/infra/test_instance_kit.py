@@ -72,6 +72,18 @@ def test_nothing_is_installed(tmp_path: Path) -> None:
     ("break_it", "words"),
     [
         (lambda venv: shutil.rmtree(venv), " is not there"),
+        (
+            lambda venv: (shutil.rmtree(venv), venv.write_text("")),
+            " is no folder — remove it",
+        ),
+        (
+            lambda venv: (shutil.rmtree(venv), venv.symlink_to("/gone")),
+            " is a link to nothing — remove it",
+        ),
+        (
+            lambda venv: (shutil.rmtree(venv), venv.symlink_to(venv.name)),
+            " is a link to nothing — remove it",
+        ),
         (lambda venv: (venv / "bin" / "python").unlink(), "/bin/python is not there"),
         (
             lambda venv: (
@@ -170,6 +182,28 @@ def test_the_checkout_is_found_from_its_package(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts" / "build-kit-images").touch()
     assert kit.find_checkout(package) == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (
+            "pyproject.toml",
+            "cannot be read: Too many levels of symbolic links — make it a file that you may read",
+        ),
+        (
+            "/gone/x",
+            "is a link to /gone/x, and nothing is there — remove the link, or put the file there",
+        ),
+    ],
+)
+def test_a_pyproject_that_leads_nowhere(tmp_path: Path, target: str, words: str) -> None:
+    (tmp_path / "pyproject.toml").symlink_to(target)
+
+    with pytest.raises(StepFailed) as raised:
+        kit.read_pyproject(tmp_path)
+
+    assert raised.value.printed == f"error: {tmp_path / 'pyproject.toml'} {words}"
 
 
 def test_a_pyproject_that_is_no_toml(tmp_path: Path) -> None:

@@ -132,6 +132,10 @@ def test_what_the_checker_says_stands_below_the_refusal(
         ("echo 'ty.toml: no such rule' >&2; exit 2", "code 2\n  ty.toml: no such rule"),
         ("echo 'a.py:1: error'; kill -9 $$", "signal 9"),
         ("exit 1", "code 1"),
+        (
+            "printf 'Traceback (most recent call last):\\n  File x\\nOSError: no\\n'; exit 2",
+            "code 2\n  OSError: no",
+        ),
     ],
 )
 def test_a_checker_that_does_not_run_is_no_type_error(
@@ -332,3 +336,37 @@ def test_what_is_no_file_stops_no_checker(make_instance: MakeInstance, said: Rep
 
     assert said.lines == ["typecheck: mypy (the instance's own checker)"]
     assert (root / ".jr2" / "typecheck.json").is_file()
+
+
+def test_a_source_whose_name_is_no_text_is_named(
+    make_instance: MakeInstance, said: Reporter
+) -> None:
+    root = make_instance({"pyproject.toml": project("ty")})
+    put_program(root, "ty", "exit 0")
+    with open(os.fsencode(root) + b"/\xff.py", "w"):
+        pass
+
+    assert error(root, said) == (
+        "error: typecheck: '\\udcff.py' has a name that is not UTF-8 — rename it"
+    )
+
+
+def test_a_source_that_cannot_be_read_is_named(
+    make_instance: MakeInstance, said: Reporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_instance({"pyproject.toml": project("ty"), "own.py": ""})
+    put_program(root, "ty", "exit 0")
+    reads = Path.read_bytes
+
+    def denied(path: Path) -> bytes:
+        # Root, as whom the tests run, may read everything.
+        if path.name == "own.py":
+            raise PermissionError(13, "Permission denied", str(path))
+        return reads(path)
+
+    monkeypatch.setattr(Path, "read_bytes", denied)
+
+    assert error(root, said) == (
+        f"error: typecheck: {root / 'own.py'} cannot be read: Permission denied — let yourself "
+        "read it"
+    )

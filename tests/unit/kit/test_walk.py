@@ -238,6 +238,67 @@ def test_a_link_to_nothing_is_named(folder: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (
+            lambda place: place.write_text(""),
+            "{place} is no folder — each Workflow is a file in a folder of that name: move what "
+            "is there away, and make the folder",
+        ),
+        (
+            lambda place: place.symlink_to("workflows"),
+            "{place} cannot be read: Too many levels of symbolic links — make it a folder that "
+            "you may read",
+        ),
+        (
+            lambda place: place.symlink_to("/gone"),
+            "workflows is a link to /gone, and nothing is there — remove the link, or put the "
+            "folder there",
+        ),
+    ],
+)
+def test_a_folder_of_workflows_that_is_none_is_named(
+    folder: Path, make: Callable[[Path], object], words: str
+) -> None:
+    place = folder / "workflows"
+    place.rmdir()
+    make(place)
+
+    assert problems(folder, {}) == [f"error: {words.format(place=place)}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [(b"a\nb.py", "'workflows/a\\nb.py'"), (b"\xff.py", "'workflows/\\udcff.py'")],
+)
+def test_a_name_that_no_line_can_hold_is_written_out(folder: Path, name: bytes, shown: str) -> None:
+    with open(os.fsencode(folder / "workflows") + b"/" + name, "w"):
+        pass
+    loaded: list[str] = []
+
+    [problem] = walk.load_workflows(folder, loaded.append).problems
+
+    assert problem.message.startswith(f"{shown} cannot name a Workflow: ")
+    assert loaded == []
+
+
+@pytest.mark.parametrize(
+    "line", ["raise KeyboardInterrupt", "raise asyncio.CancelledError", "raise GeneratorExit"]
+)
+def test_what_user_code_raises_is_a_fault_whatever_it_is(folder: Path, line: str) -> None:
+    name = line.removeprefix("raise ").removeprefix("asyncio.")
+    text = f"import asyncio\n\n{line}\n"
+
+    assert problems(folder, {"workflows/w.py": text}) == [
+        f'error: workflow "w": workflows/w.py did not load — {name} (workflows/w.py line 3: {line})'
+    ]
+    write(folder, {"jr2_config.py": text})
+    found = walk.load_config(folder).problem
+    assert found is not None
+    assert found.message == f"{folder / 'jr2_config.py'} did not load — {name} (line 3)"
+
+
 def test_a_link_to_a_file_is_a_workflow(folder: Path) -> None:
     write(folder, {"shared/one.py": MACHINE.format(id="one")})
     (folder / "workflows" / "l.py").symlink_to("../shared/one.py")

@@ -13,6 +13,7 @@ Source: seed 002 (Rules), spec/converge.md §2.4, design §3 and §3.1, ADR-0056
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import tomllib
 from collections.abc import Mapping
@@ -173,15 +174,24 @@ def read_pyproject(root: Path) -> dict[str, Any]:
     """Return the Instance's pyproject.toml; an empty one when there is none.
 
     Raises:
-        StepFailed: it is not TOML, or no file.
+        StepFailed: it is not TOML, no file, or cannot be read.
     """
     file = root / "pyproject.toml"
-    if file.exists() and not file.is_file():
-        raise StepFailed(f"{file} is no file")
     try:
+        if file.exists() and not file.is_file():
+            raise StepFailed(f"{file} is no file")
         return tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if file.is_symlink():
+            raise StepFailed(
+                f"{file} is a link to {os.readlink(file)}, and nothing is there — remove the "
+                "link, or put the file there"
+            ) from error
         return {}
+    except OSError as error:
+        raise StepFailed(
+            f"{file} cannot be read: {error.strerror} — make it a file that you may read"
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise StepFailed(f"{file} is not TOML: {error}") from error
 
@@ -235,8 +245,12 @@ def _missing(kit: KitFacts) -> str:
     if kit.resolved is not None:
         return ""
     environment, python = kit.root / ".venv", kit.root / INTERPRETER
+    if environment.is_symlink() and not environment.exists():
+        return f", and {environment} is a link to nothing — remove it"
     if not environment.exists():
         return f", and {environment} is not there"
+    if not environment.is_dir():
+        return f", and {environment} is no folder — remove it"
     if not python.exists():
         gone = " (a link to nothing)" if python.is_symlink() else ""
         return f", and {python} is not there{gone}"

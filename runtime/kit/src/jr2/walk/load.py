@@ -74,7 +74,7 @@ def load_config(folder: Path, values: Mapping[str, str] | None = None) -> Loaded
         if hidden is None:
             hidden = "a field has a wrong value, which holds a part of a value of the environment"
         return LoadedConfig(problem=problems.error(f"{file} at {hidden}"))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         fault = (
             problems.config_fault(error, folder, values)
             if values
@@ -106,12 +106,15 @@ def load_workflows(
     """
     open_folder(folder)
     workflows: list[LoadedWorkflow] = []
-    wrong: list[Problem] = []
+    wrong = _unread(folder)
     for path in _workflow_names(folder):
         if path.is_symlink() and not path.exists():
             wrong.append(_dangling(path, folder))
             continue
         if not path.is_file():
+            continue
+        if not _WORKFLOW_NAME.fullmatch(path.stem):
+            wrong.append(_misnamed(path, folder))
             continue
         before(path.relative_to(folder).as_posix())
         loaded = _load_workflow(path, folder)
@@ -134,7 +137,7 @@ def _workflow_names(folder: Path) -> list[Path]:
     place = folder / names.WORKFLOWS_DIR
     try:
         found = [path for path in place.iterdir() if path.suffix == ".py"]
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return []
     return sorted(
         (path for path in found if not path.name.startswith(("_", "."))),
@@ -142,11 +145,45 @@ def _workflow_names(folder: Path) -> list[Path]:
     )
 
 
-def _dangling(path: Path, folder: Path) -> Problem:
+def _unread(folder: Path) -> list[Problem]:
+    """Say why the folder of the Workflows cannot be read; when there is none, there are none."""
+    place = folder / names.WORKFLOWS_DIR
+    try:
+        os.listdir(place)
+    except FileNotFoundError:
+        if place.is_symlink():
+            return [_dangling(place, folder, "folder")]
+    except NotADirectoryError:
+        return _failed(
+            f"{place} is no folder — each Workflow is a file in a folder of that name: move what "
+            "is there away, and make the folder"
+        )
+    except OSError as error:
+        return _failed(
+            f"{place} cannot be read: {error.strerror} — make it a folder that you may read"
+        )
+    return []
+
+
+def _dangling(path: Path, folder: Path, kind: str = "file") -> Problem:
     return problems.error(
-        f"{path.relative_to(folder).as_posix()} is a link to {os.readlink(path)}, and nothing is "
-        "there — remove the link, or put the file there"
+        f"{_shown(path, folder)} is a link to {os.readlink(path)}, and nothing is "
+        f"there — remove the link, or put the {kind} there"
     )
+
+
+def _misnamed(path: Path, folder: Path) -> Problem:
+    return problems.error(
+        f"{_shown(path, folder)} cannot name a Workflow: a name has letters, digits, `_` and `-`, "
+        "and starts with a letter or a digit — rename the file, or start its name with `_` when "
+        "it is no Workflow"
+    )
+
+
+def _shown(path: Path, folder: Path) -> str:
+    """Return a path from the folder on one line, also when its name holds what no line can."""
+    relative = path.relative_to(folder).as_posix()
+    return relative if relative.isprintable() else ascii(relative)
 
 
 def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
@@ -154,12 +191,6 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
 
     name = path.stem
     file = path.relative_to(folder).as_posix()
-    if not _WORKFLOW_NAME.fullmatch(name):
-        return _failed(
-            f"{file} cannot name a Workflow: a name has letters, digits, `_` and `-`, and starts "
-            "with a letter or a digit — rename the file, or start its name with `_` when it is no "
-            "Workflow"
-        )
     module_name = f"{PACKAGE}.{names.WORKFLOWS_DIR}.{name}"
     spec = importlib.util.find_spec(module_name)
     if spec is None or spec.origin != str(path):
@@ -175,7 +206,7 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
             Problem(prefix="refusing: ", message=f'workflow "{name}": {problem}')
             for problem in error.problems
         ]
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         return _failed(f'workflow "{name}": {file} did not load — {problems.fault(error, folder)}')
     machine = getattr(module, "machine", _MISSING)
     if machine is _MISSING:
