@@ -68,20 +68,24 @@ def test_nothing_is_installed(tmp_path: Path) -> None:
     )
 
 
+def in_its_place(put: Callable[[Path], object]) -> Callable[[Path], None]:
+    """Return what takes an environment away and puts something else there."""
+
+    def break_it(venv: Path) -> None:
+        shutil.rmtree(venv)
+        put(venv)
+
+    return break_it
+
+
 @pytest.mark.parametrize(
     ("break_it", "words"),
     [
         (lambda venv: shutil.rmtree(venv), " is not there"),
+        (in_its_place(lambda venv: venv.touch()), " is no folder — remove it"),
+        (in_its_place(lambda venv: venv.symlink_to("/gone")), " is a link to nothing — remove it"),
         (
-            lambda venv: (shutil.rmtree(venv), venv.write_text("")),
-            " is no folder — remove it",
-        ),
-        (
-            lambda venv: (shutil.rmtree(venv), venv.symlink_to("/gone")),
-            " is a link to nothing — remove it",
-        ),
-        (
-            lambda venv: (shutil.rmtree(venv), venv.symlink_to(venv.name)),
+            in_its_place(lambda venv: venv.symlink_to(venv.name)),
             " is a link to nothing — remove it",
         ),
         (lambda venv: (venv / "bin" / "python").unlink(), "/bin/python is not there"),
