@@ -16,6 +16,7 @@ from jr2 import (
     CommandResult,
     Context,
     ExternalEvent,
+    HttpResult,
     Machine,
     Message,
     Turn,
@@ -209,3 +210,50 @@ async def _inside_a_loop() -> None:
 @pytest.mark.anyio
 async def test_the_desk_works_inside_a_running_loop() -> None:
     await _inside_a_loop()
+
+
+def test_an_answer_of_the_wrong_kind_is_said_as_one() -> None:
+    run = start(machine())
+    with pytest.raises(TypeError, match=r"Pick'> is no event: give an object .*, as in Pick\(…\)$"):
+        run.pick(Pick)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^\{\} is no event: give an object of its class"):
+        run.pick({})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^start\(\) is given 3: give what .build\(\) returned$"):
+        start(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"^the clock does not go back: advance\(.*days=-1"):
+        run.advance(timedelta(days=-1))
+    run.pick(Pick(number=1))
+    with pytest.raises(TypeError, match=r'"check" returns a CommandResult, and is answered HttpR'):
+        run.effect_returns(HttpResult(status=200))
+    assert [one.name for one in run.effects] == ["check"]
+    run.effect_returns(CommandResult(exit_code=0))
+    with pytest.raises(TypeError, match=r'^task "double" is answered <object .* has no JSON form$'):
+        run.task_returns(object())
+    assert [one.name for one in run.tasks] == ["double"]
+
+
+class Item(BaseModel):
+    key: str
+
+
+def test_tasks_of_the_same_slot_in_several_children_are_told_apart() -> None:
+    async def measure(item: Item) -> Item:
+        raise AssertionError(item)
+
+    worker = Machine("worker", door=Item, output=str)
+    measuring = worker.state("measuring", initial=True)
+    measuring.run(worker.task("measure", measure), lambda c: Item(key="x")).done(
+        to=worker.final("ended", lambda c: "well")
+    )
+    m = Machine("all", context=Ctx, start=lambda i: Ctx(number=0))
+    child = m.child("worker", worker.build())
+    running = m.state("running", initial=True)
+    running.each(child, lambda c: {key: Item(key=key) for key in ("a", "b")}).done(
+        assign=lambda c, r: c.set(number=c.number + 1)
+    )
+    run = start(m.build())
+
+    assert [one.name for one in run.tasks] == ["a/measure", "b/measure"]
+    run.task_returns(Item(key="x"), task="b/measure")
+    assert run.context.number == 1
+    assert [one.name for one in run.tasks] == ["a/measure"]

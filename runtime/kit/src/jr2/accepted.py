@@ -35,6 +35,9 @@ def parse(model: type[M], value: JsonValue) -> M:
         return read
     except ValidationError as bad:
         raise Unfit(problems(bad)) from None
+    except Exception as bad:
+        # A validator of the author's; what it says may hold the value.
+        raise Unfit(f"{model.__name__} raised {type(bad).__name__} while it was read") from bad
 
 
 def problems(error: ValidationError) -> str:

@@ -280,5 +280,11 @@ class BuiltMachine(Generic[D, C, O]):
         return await self.tasks[slot].run(input)
 
     @cached_property
+    def depth(self) -> int:
+        """How deep states are nested in it, those of the Machines that it composes included."""
+        own = max(len(node.path) for node in self.chart.nodes)
+        return own + max((child.depth for child in self.children.values()), default=0)
+
+    @cached_property
     def _shape(self) -> str:
         return shape_digest(self.chart)

@@ -46,6 +46,7 @@ class Final(Target[C]):
     ) -> Self:
         """Do something whenever this is entered, before its output is made."""
         self._draft.change()
+        functions(self._draft, "at its entry", assign=assign, emit=emit)
         self._draft.entry += actions(first(assign), first(emit), None)
         return self
 
@@ -72,6 +73,7 @@ def add(
         BuildRefused: the Machine is built.
     """
     draft.change()
+    functions(draft, f'on "{name}"', guard=guard, assign=assign, emit=emit, raise_=raise_)
     targets = () if to is None else to if isinstance(to, tuple) else (to,)
     for target in targets:
         if not isinstance(target, Target):
@@ -89,10 +91,17 @@ def add(
     )
 
 
+def functions(draft: StateDraft, where: str, **given: object) -> None:
+    """Note what is given in the place of a function and cannot be called."""
+    for what, function in given.items():
+        if function is not None and not callable(function):
+            draft.wrong(f"has {what}={function!r} {where}: give a function")
+
+
 def first(function: Callable[[Any], Any] | None) -> Callable[[Any, Any], Any] | None:
     """Give a function of the context alone the second argument that the kernel passes."""
-    if function is None:
-        return None
+    if function is None or not callable(function):
+        return function  # what is no function is said by the build
     called = function
 
     def call(context: Any, _: Any) -> Any:

@@ -94,15 +94,17 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar, is_typeddict, overload
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.errors import PydanticUserError
 
 from . import rules
 from .built import BuiltMachine as BuiltMachine
 from .children import Child
-from .drafts import StateDraft, compile_chart
+from .drafts import MOST_DEEP, StateDraft, compile_chart
 from .errors import BuildRefused as BuildRefused
 from .events import NAME
 from .handles import Final as Final
 from .handles import History as History
+from .handles import functions
 from .part_drafts import PartDrafts
 from .parts.agents import Access, Agent, AgentDefinition, ThinkingLevel
 from .parts.effects import Effect, EffectDefinition
@@ -273,6 +275,10 @@ class Machine(Scope[C], Generic[D, C, O]):
             )
         if (context is None) is not (start is None):
             raise BuildRefused(self._draft.said("needs start= exactly when it has a context="))
+        if start is not None and not callable(start):
+            raise BuildRefused(
+                self._draft.said(f"has start={start!r}: give a function that makes the context")
+            )
         self._door = door
         if slots is not None and (inside is None or not is_typeddict(slots)):
             raise BuildRefused(
@@ -284,7 +290,7 @@ class Machine(Scope[C], Generic[D, C, O]):
         self._context: type[Context] = Context if context is None else context
         self._start = (lambda _: Context()) if start is None else start
         self._output_type = output
-        self._output = None if output is None else TypeAdapter(output)
+        self._output = None if output is None else self._adapter(output)
         self._parts = PartDrafts(self._draft)
 
     def final(self, name: str, output: Callable[[C], O] | None = None) -> Final[C]:
@@ -298,6 +304,7 @@ class Machine(Scope[C], Generic[D, C, O]):
             BuildRefused: a bad or repeated name; the rule on `output` is checked by `build`.
         """
         draft = self._draft.add(name, kind="final")
+        functions(draft, "as a final state", output=output)
         draft.output = output
         return Final(draft)
 
@@ -416,8 +423,7 @@ class Machine(Scope[C], Generic[D, C, O]):
             else lambda value: output.validate_json(json_text(value)),
             children={**self._parts.child_charts(), **self._draft.inline_charts()},
         )
-        self._draft.built = True
-        return BuiltMachine(
+        built: BuiltMachine[D, C, O] = BuiltMachine(
             chart,
             self._door,
             self._parts.tasks,
@@ -427,6 +433,23 @@ class Machine(Scope[C], Generic[D, C, O]):
             inside=self._inside,
             output=self._output_type,
         )
+        if built.depth > MOST_DEEP:
+            raise BuildRefused(
+                self._draft.said(
+                    f"is {built.depth} states deep with the Machines that it composes, and a "
+                    f"snapshot of more than {MOST_DEEP} is not read back"
+                )
+            )
+        self._draft.built = True
+        return built
+
+    def _adapter(self, output: Any) -> TypeAdapter[Any]:
+        try:
+            return TypeAdapter(output)
+        except (PydanticUserError, TypeError, ValueError, NameError) as bad:
+            raise BuildRefused(
+                self._draft.said(f"has output={output!r}, which is no type with a JSON form")
+            ) from bad
 
 
 def _is_model(candidate: Any) -> bool:

@@ -170,6 +170,8 @@ def invoke_child(
         )
     elif built.door is not None and input is None:
         draft.wrong(f'invokes the Machine "{built.id}" without its {built.door.__name__}')
+    if input is not None and not callable(input):
+        draft.wrong(f"gives the input {input!r} to a Machine: give a function of the context")
     if name is not None:
         made.actor = name
         if not isinstance(name, str) or not NAME.fullmatch(name):
@@ -209,6 +211,7 @@ def _invocation(
     if isinstance(part, Effect):
         _own(draft, "runs the Effect", part)
         takes = part.definition.takes
+        _callable(draft, "Effect", part.slot, input)
         if input is None:
             if any(field.is_required() for field in takes.model_fields.values()):
                 draft.wrong(f'runs the Effect "{part.slot}" without its {takes.__name__}')
@@ -219,11 +222,19 @@ def _invocation(
         draft.wrong(f"runs {part!r}: give what .task(…) or .effect(…) returned")
         return _nothing(kind)
     _own(draft, "runs the task", part)
+    _callable(draft, "task", part.slot, input)
     if part.takes_input and input is None:
         draft.wrong(f'runs the task "{part.slot}" without its input')
     if not part.takes_input and input is not None:
         draft.wrong(f'gives an input to the task "{part.slot}", which takes none')
     return _made(kind, part.slot, input, part.encode_input, part.decode_output)
+
+
+def _callable(draft: StateDraft, what: str, slot: str, input: object) -> None:
+    if input is not None and not callable(input):
+        draft.wrong(
+            f'gives the input {input!r} to the {what} "{slot}": give a function of the context'
+        )
 
 
 def _own(

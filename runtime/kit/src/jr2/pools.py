@@ -21,7 +21,7 @@ Source: spec/authoring.md §2.11.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -151,7 +151,8 @@ def pool(
     Raises:
         BuildRefused: a part breaks its rules; the text has a line for each.
     """
-    problems = list(_problems(worker, source, cap, on_drained))
+    functions = {"item_id": item_id, "item_input": item_input}
+    problems = list(_problems(worker, door, source, functions, cap, on_drained))
     if problems:
         raise BuildRefused(*(f'pool "{id}" {problem}' for problem in problems))
     doors = TypeAdapter(door)
@@ -228,11 +229,25 @@ def _given(worker: BuiltMachine[Any, Any, Any], input: JsonValue) -> Any:
     return input if worker.door is None else accepted.parse(worker.door, input)
 
 
-def _problems(worker: Any, source: Any, cap: Any, on_drained: Any) -> Iterator[str]:
+def _problems(
+    worker: Any,
+    door: Any,
+    source: Any,
+    functions: Mapping[str, object],
+    cap: Any,
+    on_drained: Any,
+) -> Iterator[str]:
     if not isinstance(worker, BuiltMachine):
         yield f"is given the worker {worker!r}: give what .build() returned"
     elif worker.inside is not None:
         yield f'is given the body "{worker.id}" of a workspace(): give what workspace() returned'
+    if not isinstance(door, type) or not issubclass(door, BaseModel):
+        yield f"has the door {door!r}: a door is a pydantic model"
+    for name, function in functions.items():
+        if not callable(function):
+            yield f"has {name}={function!r}: give a function"
+    if on_drained not in ("final", "wait"):
+        yield f'has on_drained={on_drained!r}, which is not one of "final", "wait"'
     if not isinstance(source, Source) or not inspect.iscoroutinefunction(source.next):
         yield "has no Source with an `async def` next="
     elif on_drained != "final" and source.wake is None and source.poll_every is None:

@@ -248,4 +248,4 @@ def _schema(root: StateDraft, what: str, model: type[BaseModel]) -> Iterator[str
     try:
         accepted.schema(model)
     except (PydanticUserError, TypeError, ValueError) as bad:
-        yield root.said(f"cannot say what {what} takes: {bad}")
+        yield root.said(f"cannot say what {what} takes: {str(bad).splitlines()[0]}")

@@ -28,7 +28,7 @@ from .chart import InvocationKind
 from .children import Child
 from .drafts import GateDraft, actions
 from .events import Event, Message, event_name
-from .handles import Final, Handle, History, Target, To, add, first
+from .handles import Final, Handle, History, Target, To, add, first, functions
 from .part_drafts import invoke, invoke_child
 from .parts.agents import Agent
 from .parts.effects import Effect
@@ -131,6 +131,7 @@ class State(Scope[C], Target[C]):
             BuildRefused: the Machine is built. A bad or repeated name is said by the build.
         """
         draft = self._draft.add(name, kind="final")
+        functions(draft, "as a final state", output=output)
         draft.output = output
         return Final(draft)
 
@@ -150,7 +151,10 @@ class State(Scope[C], Target[C]):
         """
         draft = self._draft.add(name, kind="history")
         draft.deep = deep
-        draft.default = None if default is None else default._draft
+        if isinstance(default, Target):
+            draft.default = default._draft
+        elif default is not None:
+            draft.wrong(f"has the default {default!r}, which is no state of a Machine")
         return History(draft)
 
     def entry(
@@ -171,6 +175,7 @@ class State(Scope[C], Target[C]):
             BuildRefused: the Machine is built.
         """
         self._draft.change()
+        functions(self._draft, "at its entry", assign=assign, emit=emit, raise_=raise_)
         self._draft.entry += actions(first(assign), first(emit), first(raise_))
         return self
 
@@ -189,6 +194,7 @@ class State(Scope[C], Target[C]):
             BuildRefused: the Machine is built.
         """
         self._draft.change()
+        functions(self._draft, "at its exit", assign=assign, emit=emit, raise_=raise_)
         self._draft.exit += actions(first(assign), first(emit), first(raise_))
         return self
 
@@ -222,7 +228,15 @@ class State(Scope[C], Target[C]):
         """Go on as soon as the guard allows it, before the next event is heard.
 
         Without `to` the guard has to become false by what it assigns, or the run faults.
+
+        Raises:
+            BuildRefused: the Machine is built. Neither a target nor a guard is said by the build.
         """
+        if to is None and guard is None:
+            self._draft.change()
+            self._draft.wrong(
+                "has .always(…) with neither to= nor guard=, which would be taken without end"
+            )
         add(self._draft, "", to, first(guard), first(assign), first(emit), first(raise_))
         return self
 
@@ -278,7 +292,20 @@ class State(Scope[C], Target[C]):
             self._draft.wrong("has two Gates")
         if isinstance(gate, str) and (not gate or "/" in gate):
             self._draft.wrong(f"has a Gate {gate!r}: its id is a text without /")
-        self._draft.gate = GateDraft(gate=gate, meta=meta, accepts=accepts)
+        elif gate is not None and not isinstance(gate, str) and not callable(gate):
+            self._draft.wrong(f"has a Gate {gate!r}: its id is a text, or a function")
+        functions(self._draft, "at its Gate", meta=meta)
+        heard = () if accepts is None else accepts
+        if not isinstance(heard, tuple | list):
+            self._draft.wrong(f"has a Gate with accepts={accepts!r}: give a tuple of event classes")
+            accepts = None
+        else:
+            for event in heard:
+                if not isinstance(event, type) or not issubclass(event, Event):
+                    self._draft.wrong(f"has a Gate that accepts {event!r}, which is no event class")
+        self._draft.gate = GateDraft(
+            gate=gate, meta=meta, accepts=None if accepts is None else tuple(dict.fromkeys(accepts))
+        )
         return self
 
     def turn(self, agent: Agent, turn: Callable[[C], Turn]) -> Self:

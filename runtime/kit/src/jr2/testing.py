@@ -46,13 +46,14 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
+from pydantic_core import to_jsonable_python
 
-from . import host_wire, kernel
+from . import host_wire, kernel, names
 from .built import BuiltMachine
 from .chart import Chart
 from .events import AgentFault, Event, WorkspaceLost, event_name
 from .kernel import Step
-from .kernel.keys import ROOT_PLACE, inside
+from .kernel.keys import BETWEEN, ROOT_PLACE, inside
 from .parts.providing import run_effect, take_turn
 from .parts.turns import Turn, decode_turn
 from .run_data import Context
@@ -71,6 +72,10 @@ MOST_ANSWERS: Final = 1000
 
 class NotWaiting(LookupError):
     """The run waits for nothing of the kind that was answered; the text says what it waits for."""
+
+
+class TooLarge(RuntimeError):
+    """The run holds more than an Orchestrator keeps of one; the text has both numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +101,8 @@ class _Started:
 
     kind: str
     command: Any
-
-    @property
-    def name(self) -> str:
-        return "/".join((*getattr(self.command, "actor", ()), self.command.slot))
+    name: str
+    """The slot, with the actor path before it."""
 
 
 def start(
@@ -117,7 +120,10 @@ def start(
 
     Raises:
         InputRefused: the input does not fit the door.
+        TypeError: the Machine is not built.
     """
+    if not isinstance(machine, BuiltMachine):
+        raise TypeError(f"start() is given {machine!r}: give what .build() returned")
     given: Any = {} if input is None else input
     if isinstance(given, BaseModel):
         given = given.model_dump(mode="json", by_alias=True)
@@ -251,14 +257,10 @@ class Run(Generic[C, O]):
         Raises:
             NotWaiting: no such Gate is open.
             EventRefused: the Gate does not accept the event.
+            TypeError: it is no event, but its class or something else.
         """
-        self._step(
-            host_wire.GateEvent(
-                gate=self._gate(gate),
-                name=event_name(type(event)),
-                payload=event.model_dump(mode="json", by_alias=True),
-            )
-        )
+        name, payload = _told(event)
+        self._step(host_wire.GateEvent(gate=self._gate(gate), name=name, payload=payload))
 
     def pick(self, event: Event, *, agent: str | None = None) -> host_wire.PickReceipt:
         """Have an Agent pick an event, and return what the Agent is told of it.
@@ -270,6 +272,7 @@ class Run(Generic[C, O]):
         Raises:
             NotWaiting: no such Turn waits.
             EventRefused: the state does not take the event.
+            TypeError: it is no event, but its class or something else.
         """
         return self._pick(self._key("turn", agent), event)
 
@@ -287,9 +290,18 @@ class Run(Generic[C, O]):
 
         Raises:
             NotWaiting: no such Effect waits.
+            TypeError: it is no result of this kind of Effect.
         """
-        told = result.model_dump(mode="json")
-        self._step(host_wire.TaskDone(key=self._key("effect", effect), output=told))
+        key = self._key("effect", effect)
+        started = self._waiting[key]
+        machine = self._machine.at(started.command.machine)
+        assert machine is not None
+        gives = machine.effects[started.command.slot].gives
+        if not isinstance(result, gives):
+            raise TypeError(
+                f'Effect "{started.name}" returns a {gives.__name__}, and is answered {result!r}'
+            )
+        self._step(host_wire.TaskDone(key=key, output=result.model_dump(mode="json")))
 
     def effect_fails(self, reason: str, *, effect: str | None = None) -> None:
         """Say that an Effect could not be run.
@@ -311,13 +323,26 @@ class Run(Generic[C, O]):
         assert machine is not None
         self._step(_run_task(machine, command))
 
-    def task_returns(self, output: JsonValue, *, task: str | None = None) -> None:
-        """Answer a task with what its function would return, as JSON.
+    def task_returns(self, output: Any, *, task: str | None = None) -> None:
+        """Answer a task with what its function would return.
+
+        Args:
+            output: the value itself, a model or JSON; it is read by the type that the function
+                declares.
+            task: the name of the task as in `tasks`; needed when several wait.
 
         Raises:
             NotWaiting: no such task waits.
+            TypeError: the output has no JSON form.
         """
-        self._step(host_wire.TaskDone(key=self._key("task", task), output=output))
+        key = self._key("task", task)
+        try:
+            told = to_jsonable_python(output, by_alias=True)
+        except ValueError as bad:
+            raise TypeError(
+                f'task "{self._waiting[key].name}" is answered {output!r}, which has no JSON form'
+            ) from bad
+        self._step(host_wire.TaskDone(key=key, output=told))
 
     def task_fails(self, reason: str, *, task: str | None = None) -> None:
         """Say that a task raised.
@@ -344,7 +369,13 @@ class Run(Generic[C, O]):
         self._answer_all()
 
     def advance(self, by: timedelta) -> None:
-        """Let time pass; the timers that come due fire in their order, each at its own time."""
+        """Let time pass; the timers that come due fire in their order, each at its own time.
+
+        Raises:
+            ValueError: the time is negative.
+        """
+        if by < timedelta(0):
+            raise ValueError(f"the clock does not go back: advance({by!r})")
         end = self._now + by
         while self._timers:
             key, due = min(self._timers.items(), key=lambda armed: armed[1])
@@ -397,25 +428,30 @@ class Run(Generic[C, O]):
         return made
 
     def _pick(self, key: str, event: Event) -> host_wire.PickReceipt:
-        payload = event.model_dump(mode="json", by_alias=True)
-        made = self._step(
-            host_wire.PickEvent(key=key, name=event_name(type(event)), payload=payload)
-        )
+        name, payload = _told(event)
+        made = self._step(host_wire.PickEvent(key=key, name=name, payload=payload))
         assert made.receipt is not None  # every pick that is not refused has one
         return made.receipt
 
     def _take(self, made: Step) -> None:
         """Keep a step as a cluster keeps it: the snapshot as JSON, then the commands."""
-        self._snapshot = self._machine.load(self._machine.dump(made.snapshot))
+        written = self._machine.dump(made.snapshot)
+        if len(written) > names.MAX_SNAPSHOT:
+            raise TooLarge(
+                f"the run is {len(written)} bytes, and no Orchestrator keeps more than "
+                f"{names.MAX_SNAPSHOT}: it would end there with a fault"
+            )
+        self._snapshot = self._machine.load(written)
         for command in made.commands:
             if isinstance(command, host_wire.ArmTimer):
-                self._timers[command.key] = self._now + timedelta(seconds=command.delay)
+                self._timers[command.key] = _later(self._now, command.delay)
             elif isinstance(command, host_wire.DisarmTimer):
                 self._timers.pop(command.key, None)
             elif isinstance(command, host_wire.Emit):
                 self._emitted.append((command.type, command.payload))
             elif command.kind in _STARTS:
-                self._waiting[command.key] = _Started(_STARTS[command.kind], command)
+                name = _name(self._chart, command)
+                self._waiting[command.key] = _Started(_STARTS[command.kind], command, name)
             else:
                 self._waiting.pop(command.key, None)
         if self.status != "active":
@@ -490,11 +526,8 @@ def _taken_turn(
         return host_wire.TurnFaulted(
             key=command.key, instance_id=picked.instance_id, reason=picked.reason
         )
-    return host_wire.PickEvent(
-        key=command.key,
-        name=event_name(type(picked)),
-        payload=picked.model_dump(mode="json", by_alias=True),
-    )
+    name, payload = _told(picked)
+    return host_wire.PickEvent(key=command.key, name=name, payload=payload)
 
 
 def _run_effect(
@@ -509,6 +542,31 @@ def _run_effect(
     return host_wire.TaskDone(key=command.key, output=output)
 
 
+def _later(now: timedelta, seconds: float) -> timedelta:
+    """Return when a timer is due; one that the clock cannot reach is due at its end."""
+    try:
+        return now + timedelta(seconds=seconds)
+    except OverflowError:
+        return timedelta.max
+
+
+def _told(event: Event) -> tuple[str, Any]:
+    """Return the name and the payload of an event, as they are sent."""
+    given: object = event
+    if not isinstance(given, Event):
+        called = given.__name__ if isinstance(given, type) else "Approve"
+        raise TypeError(f"{given!r} is no event: give an object of its class, as in {called}(…)")
+    return event_name(type(given)), given.model_dump(mode="json", by_alias=True)
+
+
+def _name(chart: Chart, command: Any) -> str:
+    """Return the slot of what a command starts, with the actor path before it."""
+    place = ROOT_PLACE
+    for child in command.key.split(BETWEEN)[:-1]:
+        chart, place, _ = inside(chart, child, place)
+    return "/".join((*place.actors, command.slot))
+
+
 def _body(machine: BuiltMachine[Any, Any, Any], snapshot: Snapshot) -> list[str] | None:
     """Return the way of keys to the innermost body of a Workspace that runs."""
     for key, child in snapshot.children.items():
@@ -521,4 +579,4 @@ def _body(machine: BuiltMachine[Any, Any, Any], snapshot: Snapshot) -> list[str]
     return None
 
 
-__all__ = ["Asked", "NotWaiting", "Run", "start"]
+__all__ = ["Asked", "NotWaiting", "Run", "TooLarge", "start"]

@@ -23,6 +23,13 @@ def test_what_is_no_directory_name_is_refused(slot: Any) -> None:
     )
 
 
+def test_a_name_that_no_directory_can_have_is_refused() -> None:
+    assert slot_problem("a" * 255) is None
+    assert slot_problem("a" * 256) == (
+        "a Repo Slot of 256 characters: it becomes the directory /work/<slot>, so it has at most 255"
+    )
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -47,6 +47,8 @@ def _command(definition: Command) -> Iterator[str]:
             yield f"argv={argv!r}, which is no list of texts"
         elif not argv or not argv[0].strip():
             yield "an argv that names no program"
+        elif any("\0" in word for word in argv):
+            yield "an argv with the character NUL, which no program can be given"
     yield from _secret(definition.secret)
     yield from _timeout(definition.timeout)
 

@@ -39,10 +39,19 @@ RepoValue = str | Binding | Opening | Callable[[D], str | Binding]
 """What a slot takes: a url, a Binding, `OPEN`, or a function of the door, called for each run."""
 
 
+LONGEST_SLOT: Final = 255
+"""Characters of a Repo Slot: no file system of a node takes a longer name."""
+
+
 def slot_problem(slot: object) -> str | None:
     """Return why a text cannot be a Repo Slot, or `None`."""
     if isinstance(slot, str) and SLOT.fullmatch(slot):
-        return None
+        if len(slot) <= LONGEST_SLOT:
+            return None
+        return (
+            f"a Repo Slot of {len(slot)} characters: it becomes the directory /work/<slot>, so it "
+            f"has at most {LONGEST_SLOT}"
+        )
     return (
         f"a Repo Slot {slot!r}: it becomes the directory /work/<slot>, so it starts with a letter "
         "and has letters, digits, `.`, `_` and `-` only"
