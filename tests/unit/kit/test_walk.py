@@ -299,6 +299,16 @@ def test_what_user_code_raises_is_a_fault_whatever_it_is(folder: Path, line: str
     assert found.message == f"{folder / 'jr2_config.py'} did not load — {name} (line 3)"
 
 
+def test_a_module_whose_own_getattr_raises_is_named(folder: Path) -> None:
+    text = "def __getattr__(name):\n    raise KeyError(name)\n"
+
+    assert problems(folder, {"workflows/w.py": text}) == [
+        'error: workflow "w": workflows/w.py did not load — KeyError: '
+        "'machine' (workflows/w.py line 2: raise KeyError(name))"
+    ]
+    assert config_problem(folder, text).endswith(" did not load — KeyError: 'config' (line 2)")
+
+
 def test_a_link_to_a_file_is_a_workflow(folder: Path) -> None:
     write(folder, {"shared/one.py": MACHINE.format(id="one")})
     (folder / "workflows" / "l.py").symlink_to("../shared/one.py")

@@ -65,7 +65,7 @@ def load_config(folder: Path, values: Mapping[str, str] | None = None) -> Loaded
     values = values or {}
     open_folder(folder)
     try:
-        module = import_config(folder)
+        config = getattr(import_config(folder), "config", _MISSING)
     except ConfigInvalid as error:
         source = "".join(linecache.getlines(str(file)))
         path = masking.names_hidden(error.path, values, source)
@@ -81,7 +81,6 @@ def load_config(folder: Path, values: Mapping[str, str] | None = None) -> Loaded
             else problems.fault(error, folder)
         )
         return LoadedConfig(problem=problems.error(f"{file} did not load — {fault}"))
-    config = getattr(module, "config", _MISSING)
     if config is _MISSING:
         return LoadedConfig(
             problem=problems.error(f'{file} has no "config" (use `config = Config(…)`)')
@@ -200,7 +199,8 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
             f"place of {file} — rename one of the two"
         )
     try:
-        module = importlib.import_module(module_name)
+        # A module may have a `__getattr__` of its own, which is user code too.
+        machine = getattr(importlib.import_module(module_name), "machine", _MISSING)
     except BuildRefused as error:
         return [
             Problem(prefix="refusing: ", message=f'workflow "{name}": {problem}')
@@ -208,7 +208,6 @@ def _load_workflow(path: Path, folder: Path) -> LoadedWorkflow | list[Problem]:
         ]
     except BaseException as error:
         return _failed(f'workflow "{name}": {file} did not load — {problems.fault(error, folder)}')
-    machine = getattr(module, "machine", _MISSING)
     if machine is _MISSING:
         return _failed(
             f'workflow "{name}": {file} has no "machine" (use `machine = Machine(…).build()`; start '
