@@ -8,6 +8,7 @@ Source: design §5.1 and §5.3, libraries.md §2.1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,11 @@ def declare(program: Program, *, kubernetes: KubernetesProvider | None = None) -
             pulumi.ResourceOptions(version=urns.KUBERNETES_VERSION),
         )
     declared: dict[str, Any] = {}
+    heals = {
+        step.name
+        for step in program.resources
+        if isinstance(step, DynamicResource) and step.kind == "NothingMore"
+    }
     for resource in program.resources:
         options = pulumi.ResourceOptions(
             parent=components[resource.component],
@@ -82,13 +88,16 @@ def declare(program: Program, *, kubernetes: KubernetesProvider | None = None) -
             declared[resource.name] = _declare_step(resource, options)
         else:
             options.provider = provider
-            declared[resource.name] = _declare_object(resource, options)
+            heal = next((declared[name] for name in resource.depends_on if name in heals), None)
+            declared[resource.name] = _declare_object(resource, options, heal)
     for component in components.values():
         component.register_outputs({})
 
 
-def _declare_object(resource: KubernetesResource, options: Any) -> Any:
+def _declare_object(resource: KubernetesResource, options: Any, heal: Any | None) -> Any:
     inputs = dict(resource.object)
+    if heal is not None and pulumi.runtime.is_dry_run():
+        inputs["metadata"] = _known_after(heal, inputs["metadata"])
     options.version = urns.KUBERNETES_VERSION
     options.retain_on_delete = resource.retain
     if inputs["kind"] == "Secret":
@@ -102,3 +111,16 @@ def _declare_object(resource: KubernetesResource, options: Any) -> Any:
 def _declare_step(step: DynamicResource, options: Any) -> Any:
     inputs = {"__provider": urns.provider_constant(step.kind), **step.inputs}
     return pulumi.CustomResource(urns.resource_type(step), step.name, inputs, options)
+
+
+def _known_after(heal: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an object with one label that is known once its healing is done.
+
+    In a preview the plugin asks the API server what an apply would give. As long as the object is
+    not healed, the answer may be a refusal: two ports of one name, two sources of a volume, a field
+    that cannot change. Of an object with a value that is not known yet it asks nothing.
+    """
+    labels = dict(metadata.get("labels") or {})
+    for name, value in sorted(labels.items())[:1]:
+        labels[name] = heal.id.apply(lambda _: value)
+    return {**metadata, "labels": labels} if labels else dict(metadata)
