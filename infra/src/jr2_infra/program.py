@@ -8,6 +8,7 @@ Source: design §5.1 and §5.3, libraries.md §2.1.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -121,6 +122,11 @@ def _known_after(heal: Any, metadata: Mapping[str, Any]) -> dict[str, Any]:
     that cannot change. Of an object with a value that is not known yet it asks nothing.
     """
     labels = dict(metadata.get("labels") or {})
-    for name, value in sorted(labels.items())[:1]:
-        labels[name] = heal.id.apply(lambda _: value)
+    if labels:
+        name = min(labels)
+        labels[name] = heal.id.apply(functools.partial(_given, labels[name]))
     return {**metadata, "labels": labels} if labels else dict(metadata)
+
+
+def _given(value: str, _: str) -> str:
+    return value
