@@ -121,10 +121,10 @@ class Pod:
             "JR2_PORT": str(self.port),
         }
 
-    def _start(self, module: str, log: str, **more: str) -> subprocess.Popen[bytes]:
+    def _start(self, module: str, log: str, *before: str, **more: str) -> subprocess.Popen[bytes]:
         with (self.folder / log).open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", module],
+                [*before, sys.executable, "-m", module],
                 env={**self.environment(), **more},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -139,9 +139,14 @@ class Pod:
         wait_for("the worker's socket", (self.folder / "worker.sock").exists)
         return process
 
-    def begin_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
-        """Start the program, and do not wait for it."""
-        return self._start("jr2_runtime.orchestrator", "orchestrator.log", **more)
+    def begin_orchestrator(self, *before: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start the program, and do not wait for it.
+
+        Args:
+            before: a command that starts it in its own way.
+            more: of its environment.
+        """
+        return self._start("jr2_runtime.orchestrator", "orchestrator.log", *before, **more)
 
     def backup(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run `jr2-orchestrator backup …` beside the program."""
@@ -153,8 +158,8 @@ class Pod:
             timeout=LIMIT,
         )
 
-    def start_orchestrator(self, **more: str) -> subprocess.Popen[bytes]:
-        process = self.begin_orchestrator(**more)
+    def start_orchestrator(self, *before: str, **more: str) -> subprocess.Popen[bytes]:
+        process = self.begin_orchestrator(*before, **more)
 
         def answers() -> bool:
             assert process.poll() is None, self.log("orchestrator")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from pathlib import Path
 from typing import Any
 
-from jr2_runtime.orchestrator.feeds import MOST_BYTES
+import httpx2
+
+from jr2_runtime.orchestrator.feeds import MOST_BYTES, MOST_FEEDS
+from jr2_runtime.serving.descriptors import RESERVED, connections_that_fit
 from tests.waiting import wait_for
 
-CLIENTS = 600
+CLIENTS = MOST_FEEDS - 10
 SIZE = 400_000
 SLACK = 150 * 2**20
 """Beside what waits: the buffers of the connections, and what the program needs for them."""
@@ -73,6 +77,7 @@ def test_clients_that_read_nothing_take_no_more_than_there_is_for_them(pod: Any)
 
     grow("y")
     before = resident(main)
+    assert connections_that_fit(CLIENTS) == CLIENTS  # the test's own limit
     with contextlib.ExitStack() as held:
         for _ in range(CLIENTS):
             held.enter_context(attach(pod, run))
@@ -89,3 +94,31 @@ def test_clients_that_read_nothing_take_no_more_than_there_is_for_them(pod: Any)
         return bool(first == "event: status")
 
     wait_for("a client that reads is told", is_told)
+
+
+def test_peers_that_only_connect_leave_descriptors_for_the_store_and_a_publish(pod: Any) -> None:
+    most = 600
+    pod.start_worker()
+    main = pod.start_orchestrator("prlimit", f"--nofile={most // 2}:{most}")
+    assert pod.publish(pod.assembly({"large": LARGE})).status_code == 201
+    with contextlib.ExitStack() as held:
+        for _ in range(2 * most):
+            held.enter_context(socket.create_connection(("127.0.0.1", pod.port)))
+        # The one connection that was there before goes on, and so does everything behind it.
+        wait_for("as many as fit", lambda: descriptors(main) >= most - RESERVED)
+        assert pod.publish(pod.assembly({"large": LARGE + "# again\n"})).status_code == 201
+        run = pod.start_run("large")
+        assert pod.status(run)["status"] == "active"
+        assert descriptors(main) < most - RESERVED // 2
+    with httpx2.Client(base_url=pod.client.base_url, trust_env=False) as other:
+
+        def is_served() -> bool:
+            with contextlib.suppress(httpx2.TransportError):
+                return other.get("/readyz").status_code == 200
+            return False
+
+        wait_for("room for another one", is_served)
+
+
+def descriptors(process: Any) -> int:
+    return len(os.listdir(f"/proc/{process.pid}/fd"))

@@ -34,10 +34,12 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(served: Any = app) -> AsyncIterator[int]:
+async def serving(served: Any = app, *, idle: int | None = None) -> AsyncIterator[int]:
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]
     server = Server(served, lambda: None)
+    if idle is not None:
+        server.config.timeout_keep_alive = idle
     task = asyncio.ensure_future(server.serve(sockets=[listener]))
     try:
         yield port
@@ -115,6 +117,19 @@ async def test_a_body_that_nobody_wants_ends_its_connection(
         # What is no body either, behind the answer: no second answer, and no error of ours.
         head = b"POST /refused HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
         assert (await said(port, head, b"zz\r\n")).count(b"HTTP/1.1") == 1
+
+
+async def test_the_end_of_an_unwanted_body_does_not_hold_its_connection_for_ever() -> None:
+    async with serving(idle=1) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(LIMIT):
+            for _ in range(2):
+                writer.write(b"POST /refused HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+                await reader.readuntil(b"ok")
+                # The connection stays for another request, and then for as long as any other.
+                writer.write(b"xx")
+            assert await reader.read() == b""
+        writer.close()
 
 
 async def test_who_is_served_has_no_deadline_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,10 @@
 
 A request's head has to come within half a minute, and who was answered before the end of its body
 has five seconds to end it. So a peer that connects and says nothing, or says it a byte at a time,
-goes; the body itself has a deadline where it is read. A peer that takes nothing of its answer for
-half a minute goes too, with what waits for it. No more connections are held than fit the
-memory. What is no HTTP gets the one error body too.
+goes; the body itself has a deadline where it is read. Between two requests uvicorn's time holds. A
+peer that takes nothing of its answer for half a minute goes too, with what waits for it. No more
+connections are held than fit the memory, and the descriptors of the process. What is no HTTP gets
+the one error body too.
 
 Source: spec/runtime.md §1.4, design §6.3, ADR-0121 and ADR-0156.
 """
@@ -45,7 +46,7 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._awaited: Literal["head", "rest"] | None = None
+        self._awaited: Literal["head", "rest", "next"] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
 
@@ -142,10 +143,13 @@ class Connection(H11Protocol):
             self.cycle is None or self.conn.trailing_data[0]
         ):
             self._await("head")
-        else:
+        elif self.timeout_keep_alive_task is not None:
             self._await(None)  # the next request has not begun: uvicorn's own time holds
+        else:
+            # The end of a body that came after the answer has ended that time.
+            self._await("next")
 
-    def _await(self, what: Literal["head", "rest"] | None) -> None:
+    def _await(self, what: Literal["head", "rest", "next"] | None) -> None:
         """Give what has to come its time, once: a byte of it does not prolong it."""
         if what == self._awaited:
             return
@@ -154,7 +158,11 @@ class Connection(H11Protocol):
             self._timer = None
         self._awaited = what
         if what is not None:
-            seconds = self.head_seconds if what == "head" else self.linger_seconds
+            seconds = {
+                "head": self.head_seconds,
+                "rest": self.linger_seconds,
+                "next": self.timeout_keep_alive,
+            }[what]
             self._timer = self.loop.call_later(seconds, self._late)
 
     def _late(self) -> None:

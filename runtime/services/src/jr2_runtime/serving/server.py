@@ -18,6 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from .connections import UNSENT, Connection
+from .descriptors import connections_that_fit
 
 GRACE_SECONDS: Final = 4
 
@@ -79,6 +80,7 @@ class Server(uvicorn.Server):
             )
         )
         self._before_exit = before_exit
+        Connection.most = connections_that_fit(Connection.most)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

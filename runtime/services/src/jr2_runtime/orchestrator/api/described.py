@@ -135,7 +135,7 @@ HEAD answers as GET does, without the body. Bodies are JSON. Every error body is
 
 A band says whom a route opens to. A token goes into the header `Authorization: Bearer <token>`. One that is missing or unknown gets 401, a known one in the wrong band 403; both are answered before the body is read. A body of more than 256 KiB gets 413; the routes of a publish take more.
 
-The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. A blob has 30 seconds for each piece, and brings 4 KiB in a second. No more than 4 096 connections are held at a time.
+The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. A blob has 30 seconds for each piece, and brings 4 KiB in a second. A connection ends after 75 seconds between two requests. No more than 4 096 are held at a time, and no more than the limit of open files leaves when 256 are kept for the store.
 
 A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. So no page of another site can use a port that you forwarded.
 
