@@ -167,6 +167,23 @@ def test_timers_fire_in_their_order_each_at_its_own_time() -> None:
     assert (run.context.number, run.timers) == (5, [timedelta(seconds=30)])
 
 
+def test_of_several_timers_the_one_that_is_due_first_fires_first() -> None:
+    class Log(Context):
+        seen: tuple[int, ...] = ()
+
+    m = Machine("m", context=Log, start=lambda i: Log())
+    a = m.state("a", initial=True)
+    for minutes in (3, 1, 2):
+        late(a, minutes)
+    run = start(m.build())
+    run.advance(timedelta(minutes=5))
+    assert run.context.seen == (1, 2, 3)
+
+
+def late(state: Any, minutes: int) -> None:
+    state.after(timedelta(minutes=minutes), assign=lambda c: c.set(seen=(*c.seen, minutes)))
+
+
 def test_what_does_not_wait_is_refused_with_what_does() -> None:
     run = start(machine())
     with pytest.raises(NotWaiting, match=r"no effect waits in 'thinking' \(waiting: none\)"):

@@ -507,3 +507,37 @@ def test_a_machine_without_output_gives_its_parent_none() -> None:
     first.invoke(m.child("inner", inner.build())).done(to=end, guard=lambda _, out: out is None)
 
     assert Run(m.build()).value == "end"
+
+
+def test_the_shape_changes_with_the_shape_of_a_child_however_deep() -> None:
+    def around(*inner: BuiltMachine[Any, Any, Any]) -> BuiltMachine[Any, Any, Any]:
+        m = Machine("outer", context=Ctx, start=lambda _: Ctx())
+        a = m.state("a", initial=True)
+        for number, one in enumerate(inner):
+            a.invoke(m.child(f"c{number}", one))
+        return m.build()
+
+    def inner(state: str) -> BuiltMachine[Any, Any, Any]:
+        m = Machine("inner")
+        m.state(state, initial=True)
+        return m.build()
+
+    shape = around(around(inner("a"))).shape()
+    assert shape == around(around(inner("a"))).shape()
+    assert shape != around(around(inner("b"))).shape()
+
+
+@pytest.mark.parametrize(("times", "fault"), [(999, False), (1000, True)])
+def test_a_step_takes_a_thousand_transitions_and_no_more(times: int, fault: bool) -> None:
+    class Count(Context):
+        n: int = 0
+
+    m = Machine("m", context=Count, start=lambda _: Count())
+    counting, end = m.state("counting", initial=True), m.state("end")
+    counting.always(guard=lambda c: c.n < times, assign=lambda c: c.set(n=c.n + 1))
+    counting.always(to=end)
+
+    run = Run(m.build())
+
+    assert (run.view.fault is not None) is fault
+    assert fault or run.value == "end"
