@@ -21,8 +21,10 @@ SIGNED_IN = "document.getElementById('token-state')?.textContent === 'live'"
 IMPATIENT = """
 const real = AbortSignal.timeout.bind(AbortSignal);
 AbortSignal.timeout = (milliseconds) => real(Math.min(milliseconds, 500));
+const later = setTimeout;
+setTimeout = (what, milliseconds) => later(what, Math.min(milliseconds, 300));
 """
-"""Half a minute of patience would be half a minute of every test."""
+"""The page's own patience, and its pauses, would be half a minute of this test."""
 
 
 @pytest.fixture

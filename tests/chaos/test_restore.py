@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import random
 import sqlite3
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from jr2 import names
-from tests.waiting import LIMIT
+from tests.waiting import LIMIT, wait_for
 
 WORKFLOWS = Path(__file__).parent / "workflows"
 KILLS = 8
@@ -89,3 +92,41 @@ def test_a_backup_that_is_not_there_stops_the_start_and_touches_nothing(pod: Any
     assert 'there is no backup \\"state-20200101T000000Z.db\\"' in pod.log("orchestrator")
     pod.start_orchestrator()
     note(pod, run, 1)
+
+
+def test_a_backup_made_under_load_has_all_that_was_answered_before_it(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    source = {"ledger": (WORKFLOWS / "ledger.py").read_text()}
+    assert pod.publish(pod.assembly(source)).status_code == 201
+    run = pod.start_run("ledger")
+    answered, stop = [0], threading.Event()
+
+    def write() -> None:
+        with httpx2.Client(
+            base_url=pod.client.base_url, headers=pod.client.headers, trust_env=False, timeout=LIMIT
+        ) as client:
+            while not stop.is_set():
+                event = {"type": "note", "number": answered[0]}
+                client.post(f"/runs/{run}/gates/writing/events", json=event).raise_for_status()
+                answered[0] += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        wait_for("some events", lambda: answered[0] > 50)
+        before = answered[0]
+        made = pod.backup("now")
+        after = answered[0]
+        wait_for("some more", lambda: answered[0] > after + 50)
+    finally:
+        stop.set()
+        writer.join()
+    assert made.returncode == 0, made.stderr
+
+    pod.kill(main)
+    pod.start_orchestrator(**{names.ENV_RESTORE: made.stdout.strip()})
+    kept = numbers(pod, run)
+    assert kept == list(range(len(kept)))
+    assert before <= len(kept) <= after + 1
+    note(pod, run, len(kept))

@@ -13,6 +13,7 @@ import pytest
 
 from jr2 import frames, host_wire, names
 from jr2_runtime.orchestrator.engine import engine
+from jr2_runtime.orchestrator.engine.timers import Timers
 from jr2_runtime.orchestrator.engine.transition import after_step
 from jr2_runtime.orchestrator.store import Run, StoreError
 
@@ -50,6 +51,32 @@ async def test_a_timer_of_seven_days_fires_then_and_not_before(bench: Any) -> No
     bench.clock.advance(1)
     done = await until(bench, run, "done")
     assert done["context"]["seen"] == [{"kind": "timer", "key": "t1"}]
+
+
+async def test_a_timer_whose_event_waits_is_fired_once_however_often_one_looks(
+    bench: Any,
+) -> None:
+    run = await bench.start("timer", {"delay": 60})
+    # The engine's own clock stays where it is, so the timer is nobody else's.
+    clock = type(bench.clock)()
+    clock.advance(61)
+    fired: asyncio.Queue[str] = asyncio.Queue()
+    timers = Timers(
+        bench.store, clock, names.KIT_VERSION, lambda timer: fired.put_nowait(timer.run)
+    )
+    looking = asyncio.ensure_future(timers.run())
+    try:
+        assert await fired.get() == run
+        other = await bench.start("timer", {"delay": 30})
+        timers.look()
+        # The other one comes alone.
+        assert await fired.get() == other
+        assert fired.empty()
+        timers.settled(run, "t1")  # it was not consumed, as after a strike
+        timers.look()
+        assert await fired.get() == run
+    finally:
+        looking.cancel()
 
 
 async def test_after_a_restart_due_timers_fire_most_overdue_first(

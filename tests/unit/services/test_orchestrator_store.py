@@ -30,7 +30,7 @@ from jr2_runtime.orchestrator.store import (
     schema,
     steps,
 )
-from jr2_runtime.orchestrator.store.runs import SETTLED_FOR_MS, Changes
+from jr2_runtime.orchestrator.store.runs import Changes
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
@@ -185,11 +185,12 @@ async def test_a_run_is_not_started_under_an_assembly_that_is_gone(store: Store)
 
 
 async def test_settled_runs_go_after_seven_days_and_live_ones_never(store: Store) -> None:
+    week = 7 * 24 * 3600 * 1000
     for id_ in ("live", "old", "new"):
         await store.write(lambda db, id_=id_: runs.insert(db, run(id_), Changes(), 0))  # type: ignore[misc]
     await store.write(lambda db: runs.settle(db, "old", "done", None, 1000))
     await store.write(lambda db: runs.settle(db, "new", "done", None, 1001))
-    assert await store.write(lambda db: runs.sweep(db, 1001 + SETTLED_FOR_MS)) == 1
+    assert await store.write(lambda db: runs.sweep(db, 1001 + week)) == 1
     left = await store.read(lambda db: db.execute("SELECT id FROM runs ORDER BY id").fetchall())
     assert left == [("live",), ("new",)]
 
