@@ -7,6 +7,7 @@ request until it gets one.
 
 from __future__ import annotations
 
+import concurrent.futures
 import random
 import threading
 import time
@@ -106,3 +107,34 @@ def test_nothing_happens_twice_when_each_lost_answer_is_asked_for_again(pod: Any
     assert pod.assemblies()["stuck"] == []
     for run, numbers in written.items():
         assert pod.status(run)["context"]["numbers"] == numbers == list(range(len(numbers)))
+
+
+def test_of_many_answers_to_one_entry_of_a_gate_one_is_taken(pod: Any) -> None:
+    pod.start_worker()
+    main = pod.start_orchestrator()
+    source = {"ledger": (WORKFLOWS / "ledger.py").read_text()}
+    assert pod.publish(pod.assembly(source)).status_code == 201
+    run = pod.start_run("ledger")
+    path, taken = f"/runs/{run}/gates/writing/events", []
+    with concurrent.futures.ThreadPoolExecutor(12) as people:
+        for round_ in range(8):
+            gate = pod.status(run)["gates"][0]["id"]
+            given = range(12 * round_, 12 * round_ + 12)
+
+            def answer(number: int, gate: str = gate) -> tuple[int, httpx2.Response]:
+                key = f"click-{number}"
+                headers = {names.HEADER_IDEMPOTENCY_KEY: key, names.HEADER_IF_GATE: gate}
+                event = {"type": "note", "number": number}
+                return number, pod.client.post(path, json=event, headers=headers)
+
+            answers = list(people.map(answer, given))
+            codes = sorted(one.status_code for _, one in answers)
+            assert codes == [200] + [412] * 11
+            taken += [number for number, one in answers if one.is_success]
+            if round_ == 4:
+                pod.kill(main)
+                main = pod.start_orchestrator()
+            # The one that was taken is answered so again, and the others are refused still.
+            again = dict(people.map(answer, given))
+            assert {number for number, one in again.items() if one.is_success} == {taken[-1]}
+    assert pod.status(run)["context"]["numbers"] == taken
