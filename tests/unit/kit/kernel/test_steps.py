@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel, Field, TypeAdapter
@@ -457,6 +457,18 @@ def test_a_negative_delay_is_a_fault() -> None:
     step = m.build().start(None, "run-1")
 
     assert step.snapshot.fault == 'the delay of .after(…) in state "waits" is negative'
+
+
+def test_a_delay_that_is_a_number_is_a_fault() -> None:
+    m = Machine("late", context=Count, start=lambda _: Count())
+    waits = m.state("waits", initial=True)
+    waits.after(cast("Any", lambda c: 3), to=m.final("end"))
+
+    step = m.build().start(None, "run-1")
+
+    assert step.snapshot.fault == (
+        'the delay of .after(…) in state "waits" returned int, not timedelta'
+    )
 
 
 def test_a_guard_that_is_no_bool_is_a_fault() -> None:

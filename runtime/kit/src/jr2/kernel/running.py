@@ -186,6 +186,8 @@ class MachineStep(Macrostep):
         what = f'the delay of .after(…) in state "{node.id}"'
         try:
             delay = timer.delay if isinstance(timer.delay, timedelta) else timer.delay(self.context)
+            if not isinstance(delay, timedelta):
+                raise WrongType(f"returned {type(delay).__name__}, not timedelta")
             seconds = delay.total_seconds()
         except USER_ERRORS as error:
             broke(what, error)
