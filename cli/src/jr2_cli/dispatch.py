@@ -168,7 +168,17 @@ def _of_the_system(error: OSError) -> str:
     """Say what the system refused, and of which file, without its number."""
     if error.strerror is None:
         return str(error)
+    if not error.filename and not _stands_somewhere():
+        return "the folder that this command stands in is gone — go into another one: `cd`"
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _stands_somewhere() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
 
 
 def _place(error: Exception) -> str:

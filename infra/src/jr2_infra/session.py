@@ -27,7 +27,7 @@ import httpx2
 from jr2 import names, rbac
 from jr2.errors import Aborted, Jr2Error, StepFailed
 
-from . import assembly, crds, git, kube, made, rules
+from . import assembly, crds, git, kube, made, rules, user_home
 from . import converge as converge_state
 from .access import moments
 from .api import Api, ApiError, words
@@ -226,7 +226,7 @@ class Session:
             seen.plan.missing_keys,
             namespace=self._place.namespace,
             yes=self._yes,
-            home=Path.home(),
+            home=user_home.folder(),
             prompter=prompter,
             reporter=self._reporter,
         )

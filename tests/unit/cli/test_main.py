@@ -560,3 +560,29 @@ def _gone(pid: int, within: float = LIMIT) -> bool:
             return True
         os.sched_yield()
     return False
+
+
+def test_a_folder_that_is_gone_is_said(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = "import os, sys; os.rmdir(os.getcwd()); from jr2_cli.main import main; sys.exit(main(['check']))"
+
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=gone, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: the folder that this command stands in is gone — go into another one: `cd`\n"
+    )
+
+
+def test_a_loop_of_links_is_no_place_for_an_instance(jr2_process: Jr2, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+
+    said = jr2_process("init", str(tmp_path / "loop"))
+
+    assert said.code == 1
+    assert said.stderr.splitlines()[1:] == [
+        f"error: cannot write {tmp_path}/loop/pyproject.toml: {tmp_path}/loop is no folder"
+    ]

@@ -187,6 +187,17 @@ def test_a_config_that_does_not_load_is_a_row(jr2: Jr2, instance: Path) -> None:
     assert any(line.startswith("config:       ") for line in said.stdout.splitlines())
 
 
+def test_a_pyproject_that_cannot_be_read_is_a_row(jr2: Jr2, instance: Path) -> None:
+    (instance / "pyproject.toml").write_text("[project")
+
+    said = jr2("version", "--local", cwd=instance)
+
+    assert (said.code, said.stderr) == (0, "")
+    rows = dict(line.split(":", 1) for line in said.stdout.splitlines())
+    assert rows["kit"].endswith(" ok")
+    assert f"{instance / 'pyproject.toml'} is not TOML: " in rows["config"]
+
+
 def test_an_instance_of_another_kit_is_shown_and_not_refused(jr2: Jr2, instance: Path) -> None:
     (instance / ".venv").unlink()
 

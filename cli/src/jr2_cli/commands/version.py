@@ -57,7 +57,12 @@ def _instance(root: Path) -> versions.Instance:
     from jr2_infra.facts import instance as facts
     from jr2_infra.facts import kit as kits
 
-    found = kits.read_kit(root)
+    config_error = None
+    try:
+        found = kits.read_kit(root)
+    except errors.Jr2Error as error:
+        # Nobody knows then what is pinned; which Kit is there stays worth saying.
+        found, config_error = kits.read_kit(root, pinned=False), str(error)
     kit = versions.Kit(
         version=found.resolved.version if found.resolved else None,
         path=str(found.resolved.path) if found.resolved else None,
@@ -67,7 +72,7 @@ def _instance(root: Path) -> versions.Instance:
         pinned=found.kit_pin,
     )
     checkout = kits.find_checkout(found.resolved.path) if found.resolved else None
-    name, registry, config_error = root.name, names.KIT_HOME, None
+    name, registry = root.name, names.KIT_HOME
     # A config is imported together with the Kit, so one of another Kit says nothing more.
     if found.agrees:
         try:

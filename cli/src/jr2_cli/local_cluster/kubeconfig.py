@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jr2.errors import StepFailed
+from jr2_infra import user_home
 
 from . import layout
 from .layout import Layout
@@ -40,7 +41,7 @@ def paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
     named = [name for name in environ.get("KUBECONFIG", "").split(os.pathsep) if name]
     if named:
         return tuple(Path(name).absolute() for name in named)
-    return (Path(environ.get("HOME") or Path.home()) / ".kube" / "config",)
+    return (user_home.folder(environ) / ".kube" / "config",)
 
 
 def default_path(environ: Mapping[str, str]) -> Path:
@@ -171,7 +172,7 @@ def unmerge(path: Path) -> None:
         StepFailed: the file is no kubeconfig, or cannot be written.
     """
     with suppress(OSError):
-        _part(path.resolve()).unlink(missing_ok=True)
+        _part(Path(os.path.realpath(path))).unlink(missing_ok=True)
     if not path.exists():
         return
     present, config = _load(path), _load(path)
@@ -239,7 +240,8 @@ def _text(config: MutableMapping[str, Any], present: str) -> str:
 
 def _write(path: Path, config: MutableMapping[str, Any]) -> None:
     """Replace a file whole; an existing one keeps its owner and permissions, a link its target."""
-    target = path.resolve()
+    # A link that leads in a circle is named by the first that opens it.
+    target = Path(os.path.realpath(path))
     part = _part(target)
     text = _text(config, target.read_text() if target.exists() else "")
     if _yaml().load(text) != config:

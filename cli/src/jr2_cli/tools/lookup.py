@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from jr2_infra import processes
+from jr2_infra import processes, user_home
 
 from . import catalogue
 
@@ -65,11 +65,14 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
 
     Args:
         environ: the environment; `None` reads ours.
+
+    Raises:
+        StepFailed: nobody says where the home folder is.
     """
     values = os.environ if environ is None else environ
     base = values.get("XDG_CACHE_HOME", "")
     # The specification of that variable says to ignore a relative path.
-    root = Path(base) if base.startswith("/") else Path(values.get("HOME") or Path.home(), ".cache")
+    root = Path(base) if base.startswith("/") else user_home.folder(values) / ".cache"
     return root / "jr2" / "tools"
 
 

@@ -10,6 +10,7 @@ Source: design §5.5.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import tempfile
@@ -132,7 +133,7 @@ class DependencyFolder:
         sources = document.get("tool", {}).get("uv", {}).get("sources", {})
         kit = {*self.closure.versions, "jr2-cli", "jr2-infra"}
         return [
-            (self.root / source["path"]).resolve()
+            Path(os.path.realpath(self.root / source["path"]))
             for name, source in sorted(sources.items())
             if isinstance(source, dict)
             and "path" in source

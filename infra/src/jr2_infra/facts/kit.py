@@ -76,13 +76,17 @@ class KitFacts:
         return self.resolved == self.running and self.running.version == self.command
 
 
-def read_kit(root: Path) -> KitFacts:
+def read_kit(root: Path, *, pinned: bool = True) -> KitFacts:
     """Read which Kit the Instance has.
 
     Args:
         root: the Instance folder.
+        pinned: read what its pyproject.toml pins.
+
+    Raises:
+        StepFailed: its pyproject.toml cannot be read.
     """
-    pins = _pins(root)
+    pins = _pins(root) if pinned else {}
     return KitFacts(
         root=root,
         resolved=resolve(root),

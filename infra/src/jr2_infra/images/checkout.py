@@ -19,6 +19,7 @@ from typing import Final
 from jr2 import names
 from jr2.tree_hash import Entry, tree_hash
 
+from .. import user_home
 from .build import content, oci, recipe
 from .mirror import lists
 
@@ -86,8 +87,9 @@ def _inputs(checkout: Path, image: recipe.KitImage) -> Iterator[Entry]:
 
 def cache_folder() -> Path:
     """Return the folder that keeps archives and layers between builds."""
-    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(home) / "jr2" / "images"
+    named = os.environ.get("XDG_CACHE_HOME")
+    caches = Path(named) if named else user_home.folder() / ".cache"
+    return caches / "jr2" / "images"
 
 
 def archive_path(ref: str) -> Path:

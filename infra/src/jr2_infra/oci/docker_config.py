@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from jr2.errors import StepFailed
 
-from .. import processes
+from .. import processes, user_home
 from .reference import HUB
 
 _HUB_KEY: Final = "https://index.docker.io/v1/"
@@ -166,10 +166,8 @@ def read_docker_config(environ: Mapping[str, str]) -> DockerConfig:
     Raises:
         StepFailed: it is there and cannot be read.
     """
-    folder = environ.get("DOCKER_CONFIG") or str(
-        Path(environ.get("HOME") or Path.home(), ".docker")
-    )
-    path = Path(folder) / "config.json"
+    named = environ.get("DOCKER_CONFIG")
+    path = (Path(named) if named else user_home.folder(environ) / ".docker") / "config.json"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

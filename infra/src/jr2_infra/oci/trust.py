@@ -17,6 +17,8 @@ import httpx2
 
 from jr2.errors import StepFailed
 
+from .. import user_home
+
 SYSTEM_FOLDER: Final = Path("/etc/docker/certs.d")
 
 
@@ -27,8 +29,9 @@ def certificate_folders(registry: str, environ: Mapping[str, str]) -> list[Path]
         registry: host and port, as a person writes them.
         environ: the environment that DOCKER_CONFIG and HOME are read from.
     """
-    own = environ.get("DOCKER_CONFIG") or str(Path(environ.get("HOME") or Path.home(), ".docker"))
-    return [SYSTEM_FOLDER / registry, Path(own) / "certs.d" / registry]
+    named = environ.get("DOCKER_CONFIG")
+    own = Path(named) if named else user_home.folder(environ) / ".docker"
+    return [SYSTEM_FOLDER / registry, own / "certs.d" / registry]
 
 
 def tls_context(registry: str, environ: Mapping[str, str]) -> ssl.SSLContext:

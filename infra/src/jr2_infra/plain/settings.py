@@ -5,6 +5,7 @@ Source: design §5.1.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def read_settings(config: Mapping[str, str], cwd: Path) -> PlainSettings:
             "the stack config names no Instance — `pulumi config set instance <folder>` sets "
             f"{PROJECT}:instance, relative to the folder of {PROJECT_FILE}"
         )
-    folder = (_project_folder(cwd) / Path(ours["instance"]).expanduser()).resolve()
+    folder = Path(os.path.realpath(_project_folder(cwd) / os.path.expanduser(ours["instance"])))
     if not folder.is_dir():
         raise StepFailed(f"{PROJECT}:instance of the stack config: {folder} is no folder")
     return PlainSettings(

@@ -10,6 +10,7 @@ Source: spec/authoring.md §6, design §3.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -54,7 +55,7 @@ def scaffold(directory: Path, name: str | None, checkout: Path | None, reporter:
     Raises:
         StepFailed: the name is no name for an Instance, or a file cannot be written.
     """
-    target = directory.resolve()
+    target = Path(os.path.realpath(directory))
     name = target.name if name is None else name
     problem = name_problem(name)
     if problem is not None:

@@ -10,6 +10,7 @@ Source: spec/converge.md §4 step 10 and §5.3, seed 003 ("Use a local model").
 from __future__ import annotations
 
 import errno
+import os
 import re
 from pathlib import Path
 from typing import Final
@@ -37,8 +38,8 @@ def read_bundle(root: Path, given: str | None) -> str | None:
     """
     if given is None:
         return None
-    path = (root / given).resolve()
-    if not path.is_relative_to(root.resolve()):
+    path = Path(os.path.realpath(root / given))
+    if not path.is_relative_to(os.path.realpath(root)):
         raise _refused(given, f"{path} is outside the Instance folder, whose part it must be")
     try:
         content = regular.read(path)
