@@ -200,6 +200,19 @@ def test_a_workflow_that_ends_its_process_leaves_the_config(make_instance: MakeI
     ]
 
 
+def test_a_config_that_is_killed_is_said_by_its_signal(make_instance: MakeInstance) -> None:
+    """As by a kernel that has no memory left for it."""
+    root = make_instance({"jr2_config.py": "import os\nos.kill(os.getpid(), 9)\n"})
+
+    with pytest.raises(StepFailed) as raised:
+        instance.read_config(root)
+
+    assert raised.value.printed == (
+        f"error: {root}/.venv/bin/python ended with the signal 9 while it loaded "
+        f"{root}/jr2_config.py"
+    )
+
+
 @dataclass
 class Shown:
     """A reporter that keeps what it was to show, and shows nothing before `after` is there."""

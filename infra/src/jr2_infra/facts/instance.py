@@ -220,7 +220,9 @@ def read_instance(
         )
         if done.returncode == _OTHER_KIT and (seen := _ELSEWHERE.match(done.stderr)):
             raise StepFailed(kit.not_imported(root, seen[1]) or done.stderr)
-        said, ended = done.stdout, f"{python} ended with the code {done.returncode} while it"
+        code = done.returncode
+        how = f"code {code}" if code >= 0 else f"signal {-code}"
+        said, ended = done.stdout, f"{python} ended with the {how} while it"
         words = _last_words(done.stderr, handed)
     except processes.TimeoutExpired as error:
         said = (error.stdout or b"").decode() if not isinstance(error.stdout, str) else error.stdout
