@@ -13,7 +13,7 @@ Source: design §5.1–5.4, spec/converge.md §4–6.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -169,6 +169,7 @@ def make_plan(
     components, resources = graph.declare(healings)
     program = settled(_program(wants, cluster_uid, components, resources), live)
     found = tuple(differences(program, live, surplus))
+    program = _told_after(program, healings, {item.resource for item in found})
     said = drift.drift_lines(
         found,
         [item for items in more.values() for item in items],
@@ -255,6 +256,27 @@ def _healings(
             component=HEALING if key.namespace == own else SHARED_HEALING,
         )
     return found
+
+
+def _told_after(
+    program: Program, healings: Mapping[str, DynamicResource], differs: Collection[str]
+) -> Program:
+    """Return the program whose objects that differ and are healed first say so.
+
+    An object of which something goes and that is as it should be otherwise is asked about all the
+    same, so a preview names no change of it.
+    """
+    return replace(
+        program,
+        resources=tuple(
+            replace(resource, told_after=healings[resource.name].name)
+            if isinstance(resource, KubernetesResource)
+            and resource.name in healings
+            and resource.name in differs
+            else resource
+            for resource in program.resources
+        ),
+    )
 
 
 def _recreation_lines(recreated: Mapping[ObjectKey, str]) -> tuple[str, ...]:

@@ -75,11 +75,6 @@ def declare(program: Program, *, kubernetes: KubernetesProvider | None = None) -
             pulumi.ResourceOptions(version=urns.KUBERNETES_VERSION),
         )
     declared: dict[str, Any] = {}
-    heals = {
-        step.name
-        for step in program.resources
-        if isinstance(step, DynamicResource) and step.kind == "NothingMore"
-    }
     for resource in program.resources:
         options = pulumi.ResourceOptions(
             parent=components[resource.component],
@@ -89,7 +84,7 @@ def declare(program: Program, *, kubernetes: KubernetesProvider | None = None) -
             declared[resource.name] = _declare_step(resource, options)
         else:
             options.provider = provider
-            heal = next((declared[name] for name in resource.depends_on if name in heals), None)
+            heal = None if resource.told_after is None else declared[resource.told_after]
             declared[resource.name] = _declare_object(resource, options, heal)
     for component in components.values():
         component.register_outputs({})

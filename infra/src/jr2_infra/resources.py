@@ -43,6 +43,8 @@ class KubernetesResource:
         component: the name of the `Component` that it belongs to.
         depends_on: names of resources that are applied before it.
         retain: a plain `pulumi destroy` leaves it (operator, CRDs, PriorityClasses).
+        told_after: the name of the step that changes the live object first, where the object
+            differs besides: until then the API server may refuse an apply, also one for a preview.
     """
 
     name: str
@@ -50,6 +52,7 @@ class KubernetesResource:
     component: str
     depends_on: tuple[str, ...] = ()
     retain: bool = False
+    told_after: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
