@@ -155,7 +155,10 @@ class Batches:
         )
         box.items.append(item)
         self._boxes[run] = box
-        self._go_on(box)
+        if known is None:
+            self._go_on(box)
+        else:
+            self._is_ready(known.assembly, box)
 
     def remember(self, run: Run) -> None:
         """Keep a run that has just been started, so that its first event need not read it."""
@@ -535,12 +538,7 @@ def _decide(run: Run, outcome: Outcome, now: int) -> Transition | EventRefused:
 
 
 def _recorded(asked: _Asked, transition: Transition) -> stored.Recorded:
-    after = transition.run
-    return stored.Recorded(
-        run=after,
-        changes=transition.changes,
-        plain=after.status == "live" and after.gates == asked.run.gates,
-        task=asked.item.task,
-        timer=asked.item.timer,
-        once=asked.item.once,
-    )
+    after, changes, _ = transition
+    item = asked.item
+    is_plain = after.status == "live" and after.gates == asked.run.gates
+    return stored.Recorded(after, changes, is_plain, item.task, item.timer, item.once)

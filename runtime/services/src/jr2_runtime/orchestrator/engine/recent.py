@@ -24,24 +24,27 @@ class Recent:
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most = most_bytes
         self._bytes = 0
-        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._runs: OrderedDict[str, tuple[Run, int]] = OrderedDict()
 
     def put(self, run: Run) -> None:
         """Remember a live run as it is in the store now."""
-        self.forget(run.id)
+        if run.id in self._runs:
+            self.forget(run.id)
         if run.status != "live":
             return
-        self._runs[run.id] = run
-        self._bytes += size_of(run)
+        size = size_of(run)
+        self._runs[run.id] = (run, size)
+        self._bytes += size
         while self._bytes > self._most:
             self.forget(next(iter(self._runs)))
 
     def take(self, run: str) -> Run | None:
-        """Return a run, which is forgotten until it is put back."""
+        """Return a live run, which is forgotten until it is put back."""
         known = self._runs.pop(run, None)
-        if known is not None:
-            self._bytes -= size_of(known)
-        return known
+        if known is None:
+            return None
+        self._bytes -= known[1]
+        return known[0]
 
     def forget(self, run: str) -> None:
         """The run is not as it was, or somebody works on it."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from . import answers, runs
@@ -65,11 +66,19 @@ def record(db: sqlite3.Connection, steps: Sequence[Recorded], answer: Answer, no
         _follow(db, steps[0])
         return
     ended = [step.run.id for step in steps if step.run.status != "live"]
-    live = [step for step in steps if step.run.status == "live" and step.changes != NOTHING]
+    live = [step for step in steps if step.run.status == "live" and step.changes is not NOTHING]
     try:
         answers.keep_all(db, [step.once for step in steps if step.once is not None], answer, now)
-        _move_all(db, _MOVE_PLAIN, [step.run for step in steps if step.plain], now)
-        _move_all(db, _MOVE, [step.run for step in steps if not step.plain], now)
+        plain = [step.run for step in steps if step.plain]
+        _move_all(db, _PLAIN, 4, [(run.id, run.seq, run.view, run.snapshot) for run in plain], now)
+        other = [step.run for step in steps if not step.plain]
+        _move_all(
+            db,
+            _OTHER,
+            6,
+            [(run.id, run.seq, run.view, run.snapshot, run.status, run.gates) for run in other],
+            now,
+        )
         consumed = [(step.run.id, step.task) for step in steps if step.task is not None]
         if _delete_all(db, "tasks", consumed) != len(consumed):
             raise Stale("a task was consumed before")
@@ -94,16 +103,26 @@ def _follow(db: sqlite3.Connection, step: Recorded) -> None:
     runs.follow(db, step.run, step.changes, consumed_task=step.task, consumed_timer=step.timer)
 
 
-_MOVE_PLAIN: Final = "seq = new.column2, view = new.column3, snapshot = new.column4"
-_MOVE: Final = f"{_MOVE_PLAIN}, reason = NULL, status = new.column5, gates = new.column6"
+_PLAIN: Final = "seq = new.column2, view = new.column3, snapshot = new.column4"
+_OTHER: Final = f"{_PLAIN}, reason = NULL, status = new.column5, gates = new.column6"
 
 
-def _move_all(db: sqlite3.Connection, columns: str, moved: Sequence[Run], now: int) -> None:
+def _move_all(
+    db: sqlite3.Connection, columns: str, width: int, moved: Sequence[tuple[object, ...]], now: int
+) -> None:
+    """Move runs on by a step.
+
+    Args:
+        db: in a transaction.
+        columns: what is set, from the columns of `new`.
+        width: how many columns `new` has; the first two are the id and the new number.
+        moved: a row of `new` for each run.
+        now: milliseconds since the epoch.
+    """
+    row = f"({', '.join('?' * width)})"
     for part in _parts(moved):
-        values: list[object] = [now]
-        for run in part:
-            values += (run.id, run.seq, run.view, run.snapshot, run.status, run.gates)
-        rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(part))
+        rows = ", ".join([row] * len(part))
+        values = [now, *chain.from_iterable(part)]
         changed = db.execute(
             f"UPDATE runs SET {columns}, updated_at = ? FROM (VALUES {rows}) AS new"  # noqa: S608 - constants
             " WHERE runs.id = new.column1 AND runs.seq = new.column2 - 1 AND runs.status = 'live'",
