@@ -276,7 +276,8 @@ class Page:
         return found[0]
 
     def click(self, role: str, name: str) -> None:
-        """Click on the one element of a role and a name."""
+        """Click on the one element of a role and a name, once it stays where it is."""
+        before: list[tuple[float, float]] = []
 
         def middle() -> tuple[float, float] | None:
             # A page that draws itself anew may have replaced it since it was found.
@@ -286,7 +287,8 @@ class Page:
                 (quad, *_) = self.send("DOM.getContentQuads", backendNodeId=element)["quads"]
             except (AssertionError, ValueError):
                 return None
-            return sum(quad[0::2]) / 4, sum(quad[1::2]) / 4
+            before.append((sum(quad[0::2]) / 4, sum(quad[1::2]) / 4))
+            return before[-1] if before[-1:] == before[-2:-1] else None
 
         x, y = self.until(middle, f"the place of {role} {name!r}")
         self.click_at(x, y)

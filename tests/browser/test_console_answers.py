@@ -219,6 +219,13 @@ def test_a_run_is_cancelled_by_a_second_click_alone(console: Console) -> None:
     page.click("button", "Keep it")
     assert console.pod.status(run)["status"] == "active"
     page.click("button", "Cancel run…")
+    page.one("button", "Cancel it")
+    # The run moves on between the two clicks, and the details are drawn anew.
+    gate = console.pod.status(run)["gates"][0]["gate"]
+    note = {"type": "note", "number": 70707}
+    assert console.pod.client.post(f"/runs/{run}/gates/{gate}/events", json=note).is_success
+    page.wait("document.querySelector('.details').innerText.includes('70707')", "the number")
+    assert page.run("document.activeElement.textContent") == "Cancel it"
     page.click("button", "Cancel it")
     page.wait("document.querySelector('.details .chip').textContent === 'cancelled'")
     assert console.pod.status(run)["status"] == "cancelled"

@@ -51,8 +51,16 @@ function runDetails({ run, status, emits, isLive }, acts) {
   return parts;
 }
 
-/** A second click, on another word, cancels: it cannot be taken back. */
+let asked = { id: null, node: null };
+
+/** The one control that cancels a run: somebody may be between its two clicks when all else is drawn anew. */
 function cancel(id, acts) {
+  if (asked.id !== id) asked = { id, node: cancelControl(id, acts) };
+  return asked.node;
+}
+
+/** A second click, on another word, cancels: it cannot be taken back. */
+function cancelControl(id, acts) {
   const key = newKey();
   const problem = el("p", { class: "problem", role: "alert" });
   const ask = button("Cancel run…", () => {

@@ -100,7 +100,10 @@ function drawDetails() {
   const text = JSON.stringify([shown.workflow, shown.view, run, shown.status, at.box, shown.box?.folded, shown.emits, shown.isLive]);
   if (text === drawn) return;
   drawn = text;
+  const focused = document.activeElement;
   detailsPanel.replaceChildren(...details(shown, acts));
+  // What was kept lost the focus all the same.
+  if (focused !== document.activeElement && detailsPanel.contains(focused)) focused.focus();
 }
 
 // --- what is selected -------------------------------------------------------------------------
