@@ -39,9 +39,10 @@ def frame(head: bytes, body: bytes = b"") -> bytes:
     Raises:
         FrameError: header or body is longer than its limit.
     """
-    if len(head) > MAX_HEADER or len(body) > MAX_BODY:
-        raise FrameError(f"a frame of {len(head)} + {len(body)} bytes is over the limit")
-    return _LENGTHS.pack(len(head), len(body)) + head + body
+    head_length, body_length = len(head), len(body)
+    if head_length > MAX_HEADER or body_length > MAX_BODY:
+        raise FrameError(f"a frame of {head_length} + {body_length} bytes is over the limit")
+    return _LENGTHS.pack(head_length, body_length) + head + body
 
 
 async def read(reader: asyncio.StreamReader) -> tuple[dict[str, Any], bytes] | None:

@@ -201,7 +201,8 @@ def json_text(value: Any) -> str:
     if value is None:
         return "null"
     text = encode_basestring(value) if type(value) is str else _encode(value)
-    text.encode()
+    if not text.isascii():
+        text.encode()
     return text
 
 

@@ -155,26 +155,25 @@ class Link(asyncio.BufferedProtocol):
         try:
             for header, body in self._splitter.feed(self._buffer[:nbytes]):
                 plain = _PLAIN.fullmatch(header)
-                if plain is not None:
-                    self._hand_out(int(plain[1]), _plain(int(plain[2])), body)
-                else:
+                if plain is None:
                     reply = _read_reply(header)
-                    self._hand_out(reply.id, reply, body)
+                    number = reply.id
+                else:
+                    reply = _plain(int(plain[2]))
+                    number = int(plain[1])
+                if reply.kind == "stepped" and reply.view > len(body):
+                    raise frames.FrameError("a reply says that more is shown than it carries")
+                waiting = self._waiting.pop(number, None)
+                if isinstance(waiting, Replies):
+                    waiting.put(number, (reply, body))
+                elif waiting is not None and not waiting.done():
+                    waiting.set_result((reply, body))
         except (frames.FrameError, ValidationError, RecursionError):
             self.end("the Assembly process sent something that is no reply", by_us=False)
 
     def connection_lost(self, reason: Exception | None) -> None:
         """Fail what waits: the process has closed its end, or it is gone."""
         self.end("the Assembly process ended", by_us=False)
-
-    def _hand_out(self, number: int, reply: Any, body: bytes) -> None:
-        if isinstance(reply, host_wire.Stepped) and reply.view > len(body):
-            raise frames.FrameError("a reply says that more is shown than it carries")
-        waiting = self._waiting.pop(number, None)
-        if isinstance(waiting, Replies):
-            waiting.put(number, (reply, body))
-        elif waiting is not None and not waiting.done():
-            waiting.set_result((reply, body))
 
     async def ask(self, request: dict[str, Any], body: bytes = b"") -> Answer:
         """Send a request and return the reply to it; who is cancelled meanwhile drops the reply.
