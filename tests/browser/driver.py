@@ -208,6 +208,12 @@ class Page:
         self.send("Page.navigate", url=url)
         self.wait("document.readyState === 'complete'", "the page")
 
+    def reload(self) -> None:
+        """Load the page again; what is asked of it from now on is asked of the new one."""
+        self.run("globalThis.isOld = true")
+        self.send("Page.reload")
+        self.wait("globalThis.isOld === undefined", "the new page")
+
     def run(self, script: str) -> Any:
         """Return what an expression of JavaScript gives, as JSON."""
         answer = self.send(

@@ -220,7 +220,7 @@ def test_an_instance_without_an_assembly_says_so_and_notices_the_first(
 def test_a_page_that_lost_a_file_is_read_again(console: Console, file: str) -> None:
     page = console.signed_in("/workflows/approval")
     with page.losing(f"*/assets/{file}"):
-        page.run("location.reload()")
+        page.reload()
         page.until(lambda: page.lost, "the loss")
         if file.endswith(".js"):
             page.shows("A file of the Console was lost on its way. It is loaded again.")

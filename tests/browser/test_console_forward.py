@@ -89,17 +89,17 @@ def test_a_gate_whose_read_was_lost_is_asked_for_again(console: Console) -> None
 def test_a_token_stays_while_nobody_answers_and_the_page_is_read_again(console: Console) -> None:
     page = console.signed_in("/workflows/ledger")
     with page.losing("*/runs"):
-        page.run("location.reload()")
+        page.reload()
         page.until(lambda: page.lost, "the loss")
         page.wait("document.getElementById('token-state')?.textContent === 'checking'")
-        page.run("location.reload()")
+        page.reload()
     page.wait(SIGNED_IN, "the token")
 
 
 def test_a_forward_that_leads_nowhere_is_said_and_left(console: Console, forward: Proxy) -> None:
     page = signed_in(console, forward, "/workflows/ledger")
     page.send("Page.addScriptToEvaluateOnNewDocument", source=IMPATIENT)
-    page.run("location.reload()")
+    page.reload()
     page.wait(LIVE, "the feed")
     page.wait(SIGNED_IN, "the token")
 

@@ -78,7 +78,13 @@ class _UserTransport(httpx2.BaseTransport):
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         inner, credential = self._ready(None)
-        response = inner.handle_request(self._signed(request, credential))
+        signed = self._signed(request, credential)
+        try:
+            response = inner.handle_request(signed)
+        except httpx2.ConnectError as failed:
+            if not _is_garbled(failed):
+                raise
+            response = inner.handle_request(signed)
         if response.status_code != 401 or not _renewable(self._context.user):
             return response
         response.close()
@@ -266,6 +272,20 @@ def _ssl_context(context: KubeContext, credential: _Credential) -> ssl.SSLContex
                     f"context {context.name}: its client certificate and key do not fit"
                 ) from error
     return settings
+
+
+def _is_garbled(failed: BaseException) -> bool:
+    """Whether the server could not read a message of a handshake, so that no request was sent.
+
+    When many connections are made at once, OpenSSL 3.0 now and then, once in some ten thousand,
+    sends a client certificate that the server cannot read; the next one is as it should be.
+    """
+    cause: BaseException | None = failed
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError) and cause.reason == "TLSV1_ALERT_DECODE_ERROR":
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
 
 
 def _proxy(context: KubeContext) -> str | None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import datetime
 import os
+import socket
+import ssl
 import stat
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import yaml
 
 from jr2.errors import StepFailed
+from jr2.held import leaf_stem
 from jr2_infra import kube, kube_auth, private
+from jr2_infra.secrets.authority import decide_pki
+from jr2_infra.secrets.certificates import Certificates
+from jr2_infra.secrets.targets import Target
 from tests.far_side import FarSide, Quiet
 
 
@@ -259,6 +269,74 @@ def test_a_server_without_room_is_asked_again_when_it_says(
         assert client.get("/version").status_code == status
 
     assert slept == waited
+
+
+class Garbled:
+    """A TLS server that says of the first handshakes that it cannot read them.
+
+    Args:
+        garbled: how many.
+    """
+
+    def __init__(self, garbled: int) -> None:
+        self.connections = 0
+        target = Target("127.0.0.1")
+        now = datetime.datetime.now(datetime.UTC)  # OpenSSL judges by its own clock
+        pki = decide_pki("demo", (target,), None, None, Certificates(now))
+        leaf = pki.leaves[leaf_stem(target.host, target.port)]
+        self.authority = pki.authority.certificate
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        with private.secret_file((leaf.certificate + leaf.key).encode()) as pair:
+            tls.load_cert_chain(pair)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.serve, args=(garbled, tls))
+        self.thread.start()
+
+    def __enter__(self) -> Garbled:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+
+    def serve(self, garbled: int, tls: ssl.SSLContext) -> None:
+        with self.listener, contextlib.suppress(OSError):  # of the end
+            while True:
+                connection, _ = self.listener.accept()
+                self.connections += 1
+                with connection, contextlib.suppress(OSError):
+                    if self.connections <= garbled:
+                        connection.recv(2**16)
+                        connection.sendall(bytes((21, 3, 3, 0, 2, 2, 50)))  # fatal: decode_error
+                        continue
+                    with tls.wrap_socket(connection, server_side=True) as stream:
+                        stream.recv(2**16)
+                        stream.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize(
+    ("garbled", "is_trusted", "connections"),
+    [(0, True, 1), (1, True, 2), (9, True, 2), (0, False, 1)],
+)
+def test_a_handshake_that_the_server_could_not_read_is_made_once_more(
+    tmp_path: Path, garbled: int, is_trusted: bool, connections: int
+) -> None:
+    with Garbled(garbled) as server:
+        trust = {"certificate-authority-data": base64.b64encode(server.authority.encode()).decode()}
+        where = config(
+            server=f"https://127.0.0.1:{server.port}", cluster=trust if is_trusted else {}
+        )
+        path = write(tmp_path / "config", where)
+
+        with kube.load_context(None, environ(path)).http() as client:
+            if is_trusted and garbled < 2:
+                assert client.post("/version").json() == {}
+            else:
+                why = "DECODE_ERROR" if is_trusted else "CERTIFICATE_VERIFY_FAILED"
+                with pytest.raises(httpx2.ConnectError, match=why):
+                    client.post("/version")
+        assert server.connections == connections
 
 
 def plugin(tmp_path: Path, body: str) -> dict[str, Any]:
