@@ -277,8 +277,8 @@ def _ssl_context(context: KubeContext, credential: _Credential) -> ssl.SSLContex
 def _is_garbled(failed: BaseException) -> bool:
     """Whether the server could not read a message of a handshake, so that no request was sent.
 
-    When many connections are made at once, OpenSSL 3.0 now and then, once in some ten thousand,
-    sends a client certificate that the server cannot read; the next one is as it should be.
+    When many connections are made at once, one in some ten thousand handshakes of OpenSSL 3.0 with
+    an API server ends so, most likely for its client certificate; the next one is as it should be.
     """
     cause: BaseException | None = failed
     while cause is not None:
