@@ -1,10 +1,10 @@
 """The files of the Console: their bytes, their types, and the headers that they are sent with.
 
 The policy lets the page run the scripts and styles of this origin and nothing else: of inline
-scripts only the page's own, by its digest, no frame around it, no connection to another address. A script that wants to make markup of
-a text is stopped by the browser itself (`require-trusted-types-for`), so what a run says stays text
-also where somebody forgets it. The one policy of trusted types that is allowed names the one script
-that runs as a worker.
+scripts only the page's own, by its digest, no frame around it, no connection to another address. A
+script that wants to make markup of a text is stopped by the browser itself
+(`require-trusted-types-for`), so what a run says stays text also where somebody forgets it. The one
+policy of trusted types that is allowed names the one script that runs as a worker.
 
 Source: spec/runtime.md §1.15, design §6.3, ADR-0113.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from jr2 import host_wire
-from jr2.snapshot import quoted
+from jr2.snapshot import json_text
 
 from ..store import Run
 
@@ -46,7 +46,7 @@ def not_open(run: Run, gate: str) -> EventRefused | None:
     What is shown of a run is parsed only when the Gate is not found in its text: the Assembly
     process decides.
     """
-    if f'"gate":{quoted(gate)}' in run.view:
+    if f'"gate":{json_text(gate)}' in run.view:
         return None
     gates = [each["gate"] for each in run.shown().get("gates", [])]
     if gate in gates:

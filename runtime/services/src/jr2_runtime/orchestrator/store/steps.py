@@ -70,12 +70,11 @@ def record(db: sqlite3.Connection, steps: Sequence[Recorded], answer: Answer, no
     try:
         answers.keep_all(db, [step.once for step in steps if step.once is not None], answer, now)
         plain = [step.run for step in steps if step.plain]
-        _move_all(db, _PLAIN, 4, [(run.id, run.seq, run.view, run.snapshot) for run in plain], now)
+        _move_all(db, _PLAIN, [(run.id, run.seq, run.view, run.snapshot) for run in plain], now)
         other = [step.run for step in steps if not step.plain]
         _move_all(
             db,
             _OTHER,
-            6,
             [(run.id, run.seq, run.view, run.snapshot, run.status, run.gates) for run in other],
             now,
         )
@@ -108,19 +107,18 @@ _OTHER: Final = f"{_PLAIN}, reason = NULL, status = new.column5, gates = new.col
 
 
 def _move_all(
-    db: sqlite3.Connection, columns: str, width: int, moved: Sequence[tuple[object, ...]], now: int
+    db: sqlite3.Connection, columns: str, moved: Sequence[tuple[object, ...]], now: int
 ) -> None:
     """Move runs on by a step.
 
     Args:
         db: in a transaction.
         columns: what is set, from the columns of `new`.
-        width: how many columns `new` has; the first two are the id and the new number.
-        moved: a row of `new` for each run.
+        moved: a row of `new` for each run; its first two columns are the id and the new number.
         now: milliseconds since the epoch.
     """
-    row = f"({', '.join('?' * width)})"
     for part in _parts(moved):
+        row = f"({', '.join('?' * len(part[0]))})"
         rows = ", ".join([row] * len(part))
         values = [now, *chain.from_iterable(part)]
         changed = db.execute(
