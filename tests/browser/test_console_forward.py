@@ -66,15 +66,33 @@ def test_a_page_goes_on_after_each_cut_of_its_feeds(console: Console, forward: P
     run = console.pod.start_run("ledger")
     page = signed_in(console, forward, f"/workflows/ledger?run={run}")
     for number in range(5):
-        # In the middle of a frame, at another place each time.
-        forward.cut_answers_at = forward.answered + 1 + 37 * number
+        # In a frame, at another place each time, and not in the head of a feed that attaches again:
+        # a browser says itself what it thinks of half a head.
+        forward.cut_answers_in = (b"event: status", 1 + 37 * number)
         console.pod.client.post(
             f"/runs/{run}/gates/writing/events", json={"type": "note", "number": number}
         ).raise_for_status()
-        page.until(lambda: forward.cut_answers_at is None, "the cut")
+        page.until(lambda: forward.cut_answers_in is None, "the cut")
         page.shows(f"list of {number + 1}")
     assert console.pod.status(run)["context"]["numbers"] == [0, 1, 2, 3, 4]
     assert page.said == []
+
+
+@pytest.mark.parametrize("beyond", [-60, -10, 10])
+def test_a_page_goes_on_after_a_cut_in_the_head_of_a_feed(
+    console: Console, forward: Proxy, beyond: int
+) -> None:
+    run = console.pod.start_run("ledger")
+    page = signed_in(console, forward, f"/workflows/ledger?run={run}")
+    # What is left of the head names another kind of answer, which ends a feed for good.
+    forward.cut_answers_in = (b"text/event-stream", beyond)
+    forward.cut()
+    page.until(lambda: forward.cut_answers_in is None, "the cut")
+    console.pod.client.post(
+        f"/runs/{run}/gates/writing/events", json={"type": "note", "number": 0}
+    ).raise_for_status()
+    page.shows("list of 1")
+    page.wait(LIVE, "the feed")
 
 
 def test_a_gate_whose_read_was_lost_is_asked_for_again(console: Console) -> None:

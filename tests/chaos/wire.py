@@ -36,6 +36,9 @@ class Proxy:
         """Bytes that came from the program."""
         self.cut_answers_at: int | None = None
         """After how many bytes of answers everything is cut, once; `None` for never."""
+        self.cut_answers_in: tuple[bytes, int] | None = None
+        """A text of an answer and how many bytes from its start everything is cut, once: before it
+        if negative, and at the latest at the end of the piece that holds it; `None` for never."""
         self.cut_requests_at: int | None = None
         """After how many bytes of requests everything is cut, once; `None` for never."""
         self._flows = [threading.Event()]
@@ -132,12 +135,15 @@ class Proxy:
             else:
                 passed, at = self.answered, self.cut_answers_at
                 self.answered += len(piece)
+            if not is_request and self.cut_answers_in and self.cut_answers_in[0] in piece:
+                text, beyond = self.cut_answers_in
+                at = passed + min(len(piece) - 1, piece.index(text) + beyond)
             if at is None or passed + len(piece) <= at:
                 return False
             if is_request:
                 self.cut_requests_at = None
             else:
-                self.cut_answers_at = None
+                self.cut_answers_at = self.cut_answers_in = None
         target.sendall(piece[: max(0, at - passed)])
         self.cut()
         return True
