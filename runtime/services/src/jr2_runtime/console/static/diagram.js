@@ -5,6 +5,7 @@
 // 0 is the natural size, f shows all.
 
 import { button, el, svg } from "./dom.js";
+import { RETRY } from "./http.js";
 import { LINE, Lost, TITLE, clip, place } from "./layout.js";
 import { picture, size } from "./machine.js";
 
@@ -14,7 +15,6 @@ const FARTHEST = 0.1;
 const READABLE = 0.7;
 /** A child Machine with more states than this is folded until somebody opens it. */
 const LARGE = 14;
-const RETRY = 2000;
 
 export class Diagram extends EventTarget {
   #document = null;

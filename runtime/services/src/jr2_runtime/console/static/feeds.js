@@ -5,11 +5,10 @@
 // in turn. What a token opens, a run and its Gates, is read again after each status frame, two at a
 // time, each run once however often it was told of.
 
-import { path } from "./http.js";
+import { RETRY, path } from "./http.js";
 
 const MOST_FEEDS = 3;
 const EVERY = 4000;
-const RETRY = 2000;
 /** How long the Orchestrator has to say that it is there. */
 const HEARTBEAT = 8000;
 /** How long a feed may take to open. */

@@ -11,6 +11,8 @@ export class Refused extends Error {
 const SILENT = "the Orchestrator does not answer";
 /** How long an answer is waited for: a forward that leads nowhere any more may stay open for ever. */
 export const PATIENCE = 30_000;
+/** After so long, what got no answer is asked for again; the script in the page waits as long. */
+export const RETRY = 2000;
 /** A feed without a byte for so long is broken; a live one says something every 15 seconds. */
 const SILENCE = 45_000;
 

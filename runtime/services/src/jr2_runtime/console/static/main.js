@@ -10,7 +10,7 @@ import { Diagram, zoomButtons } from "./diagram.js";
 import { button, coalesced, el } from "./dom.js";
 import { Feeds } from "./feeds.js";
 import { form } from "./forms.js";
-import { Client, path } from "./http.js";
+import { Client, RETRY, path } from "./http.js";
 import { lights, parkedAt } from "./machine.js";
 import { Fleet, short } from "./model.js";
 import { Nav } from "./nav.js";
@@ -190,7 +190,7 @@ async function loadMachine() {
     ]);
   } catch (failed) {
     instead = failed.status === 404 ? `No Workflow ${name} is registered.` : "The Machine is read as soon as the Orchestrator answers.";
-    if (failed.status !== 404) setTimeout(() => name === at.workflow && loadMachine(), 2000);
+    if (failed.status !== 404) setTimeout(() => name === at.workflow && loadMachine(), RETRY);
     // What is shown stays while nobody answers.
     if (failed.status !== 404 && known.of === name) return;
   }

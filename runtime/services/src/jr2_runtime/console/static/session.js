@@ -1,7 +1,7 @@
 // The Instance token of this tab: kept in `sessionStorage`, never in a cookie, and believed only
 // after a guarded read has opened with it.
 
-import { PATIENCE } from "./http.js";
+import { PATIENCE, RETRY } from "./http.js";
 
 const KEPT = "jr2.token";
 
@@ -54,7 +54,7 @@ export class Session extends EventTarget {
     }
     if (this.#token !== token) return;
     if (state === null) {
-      setTimeout(() => this.#token === token && this.state === "checking" && this.check(token), 2000);
+      setTimeout(() => this.#token === token && this.state === "checking" && this.check(token), RETRY);
       return;
     }
     if (state === "live") sessionStorage.setItem(KEPT, token);
