@@ -138,5 +138,5 @@ def test_the_page_names_files_of_its_own_alone_and_holds_one_script() -> None:
     assert all(each.removeprefix("/assets/") in assets for each in named)
     (script,) = re.findall(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"'sha256-{digest}'" in console.security()["Content-Security-Policy"]
+    assert f"'sha256-{digest}'" in console.security(page.encode())["Content-Security-Policy"]
     assert re.findall(r"<style|\sstyle=|\son[a-z]+=", page) == []

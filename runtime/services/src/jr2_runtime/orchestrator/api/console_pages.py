@@ -19,7 +19,6 @@ from .described import described
 from .errors import ApiError
 from .negotiation import prefers_html
 
-_SECURITY = console.security()
 MEDIA = ("text/javascript", "text/css", "image/svg+xml", "text/plain")
 
 
@@ -28,55 +27,64 @@ def wants_page(request: Request) -> bool:
     return prefers_html(request.headers.getlist("accept"))
 
 
-def page(assets: Mapping[str, console.Asset], request: Request) -> Response:
-    """Return the Console, the same bytes at each of its addresses."""
-    return _answer(assets[console.SHELL], request, {"Vary": "Accept"})
+class ConsolePages:
+    """Answers with the page and its files.
 
+    Args:
+        assets: the files by name, as `console.load()` returns them.
+    """
 
-def console_routes(assets: Mapping[str, console.Asset]) -> APIRouter:
-    """The routes that have no other dialect."""
-    router = APIRouter()
+    def __init__(self, assets: Mapping[str, console.Asset]) -> None:
+        self._assets = assets
+        self._security = console.security(assets[console.SHELL].body)
 
-    @router.get(
-        "/",
-        **described(
-            "open",
-            "the Console, when `Accept` prefers `text/html`",
-            {404: "another `Accept`: nothing else is here"},
-            media="text/html",
-        ),
-    )
-    async def root(request: Request) -> Response:
-        """Show the Console in a browser."""
-        if not wants_page(request):
-            raise ApiError(404, "the Console is here, for a browser that asks for text/html")
-        return page(assets, request)
+    def page(self, request: Request) -> Response:
+        """Return the Console, the same bytes at each of its addresses."""
+        return self._answer(self._assets[console.SHELL], request, {"Vary": "Accept"})
 
-    @router.get(
-        "/assets/{file}",
-        **described(
-            "open",
-            "the file, with an `ETag`",
-            {404: "the Console has no such file"},
-            media=MEDIA,
-            more={304: "`If-None-Match` names its `ETag`"},
-        ),
-    )
-    async def asset(file: str, request: Request) -> Response:
-        """Give a file of the Console."""
-        found = None if file == console.SHELL else assets.get(file)
-        if found is None:
-            raise ApiError(404, f'the Console has no file "{file}"')
-        return _answer(found, request, {})
+    def routes(self) -> APIRouter:
+        """The routes that have no other dialect."""
+        router = APIRouter()
 
-    return router
+        @router.get(
+            "/",
+            **described(
+                "open",
+                "the Console, when `Accept` prefers `text/html`",
+                {404: "another `Accept`: nothing else is here"},
+                media="text/html",
+            ),
+        )
+        async def root(request: Request) -> Response:
+            """Show the Console in a browser."""
+            if not wants_page(request):
+                raise ApiError(404, "the Console is here, for a browser that asks for text/html")
+            return self.page(request)
 
+        @router.get(
+            "/assets/{file}",
+            **described(
+                "open",
+                "the file, with an `ETag`",
+                {404: "the Console has no such file"},
+                media=MEDIA,
+                more={304: "`If-None-Match` names its `ETag`"},
+            ),
+        )
+        async def asset(file: str, request: Request) -> Response:
+            """Give a file of the Console."""
+            found = None if file == console.SHELL else self._assets.get(file)
+            if found is None:
+                raise ApiError(404, f'the Console has no file "{file}"')
+            return self._answer(found, request, {})
 
-def _answer(asset: console.Asset, request: Request, more: Mapping[str, str]) -> Response:
-    headers = {**_SECURITY, "ETag": asset.etag, "Cache-Control": "no-cache", **more}
-    if _names(request.headers.getlist("if-none-match"), asset.etag):
-        return Response(status_code=304, headers=headers)
-    return Response(asset.body, headers=headers, media_type=asset.media)
+        return router
+
+    def _answer(self, asset: console.Asset, request: Request, more: Mapping[str, str]) -> Response:
+        headers = {**self._security, "ETag": asset.etag, "Cache-Control": "no-cache", **more}
+        if _names(request.headers.getlist("if-none-match"), asset.etag):
+            return Response(status_code=304, headers=headers)
+        return Response(asset.body, headers=headers, media_type=asset.media)
 
 
 def _names(headers: list[str], etag: str) -> bool:

@@ -21,7 +21,7 @@ from ..metrics import stored
 from ..store import Run
 from ..store import runs as run_rows
 from . import listing
-from .console_pages import console_routes, page, wants_page
+from .console_pages import ConsolePages, wants_page
 from .described import FEED, described, header
 from .errors import ApiError, answer, shape
 from .services import Services
@@ -32,9 +32,9 @@ from .watching import watch
 def open_band(services: Services) -> APIRouter:
     """Structure and observation: no token, no context, no payload."""
     router = APIRouter()
-    assets = console.load()
+    pages = ConsolePages(console.load())
     # The routes themselves: an included router is matched twice for each request.
-    router.routes.extend(console_routes(assets).routes)
+    router.routes.extend(pages.routes().routes)
 
     @router.get(
         "/healthz",
@@ -112,7 +112,7 @@ def open_band(services: Services) -> APIRouter:
     async def workflow(name: str, request: Request) -> Response:
         """Show the door of a Workflow."""
         if wants_page(request):
-            return page(assets, request)
+            return pages.page(request)
         _, found = _current(services, name)
         view = WorkflowView(name=found.name, machine_id=found.machine_id, input=found.input)
         return shape(view, headers={"Vary": "Accept"})
