@@ -13,37 +13,14 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from jr2.accepted import problems
+from jr2.host_wire import View
 
 _FLAT: Final = 64
 """Brackets of a text for the quick reader: nothing in it lies too deep for those who read it later."""
 State = Literal["active", "done", "error", "cancelled"]
-
-
-class _Gate(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    gate: str
-    id: str
-    path: list[str]
-    accepts: list[dict[str, Any]]
-    meta: Any = None
-
-
-class _Shown(BaseModel):
-    """A `host_wire.View` as it is read from JSON text, where every value is JSON by itself."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    status: State
-    value: Any
-    context: Any = None
-    output: Any = None
-    children: list[Any] = Field(default_factory=list)
-    fault: str | None = None
-    gates: list[_Gate] = Field(default_factory=list)
 
 
 class _QuickGate(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -55,7 +32,7 @@ class _QuickGate(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Quick(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The same fields; a number that is not finite or too long is refused with its text."""
+    """The fields of a `View`; a number that is not finite or too long is refused with its text."""
 
     status: State
     value: Any
@@ -66,7 +43,6 @@ class _Quick(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     gates: list[_QuickGate] = msgspec.field(default_factory=list)
 
 
-_read: Final = _Shown.__pydantic_validator__.validate_json
 _read_quickly: Final = msgspec.json.Decoder(_Quick).decode
 _read_any: Final = msgspec.json.Decoder().decode
 
@@ -89,7 +65,7 @@ def look(shown: bytes) -> tuple[str, State, int]:
 
 def _look_closely(shown: bytes) -> tuple[str, State, int]:
     try:
-        view: _Shown = _read(shown)
+        view = View.model_validate_json(shown)
     except ValidationError as bad:
         raise ValueError(problems(bad)) from bad
     try:
