@@ -105,8 +105,8 @@ def load_workflows(
     """
     open_folder(folder)
     workflows: list[LoadedWorkflow] = []
-    wrong = _unread(folder)
-    for path in _workflow_names(folder):
+    found, wrong = _listed(folder)
+    for path in found:
         if path.is_symlink() and not path.exists():
             wrong.append(_dangling(path, folder))
             continue
@@ -129,39 +129,30 @@ def workflow_files(folder: Path) -> list[Path]:
 
     A name that starts with `_` or `.` names none, nor does a folder, a pipe or a socket.
     """
-    return [path for path in _workflow_names(folder) if path.is_file()]
+    return [path for path in _listed(folder)[0] if path.is_file()]
 
 
-def _workflow_names(folder: Path) -> list[Path]:
+def _listed(folder: Path) -> tuple[list[Path], list[Problem]]:
+    """Return what is named like a Workflow, sorted, or why the folder cannot be read.
+
+    When there is no such folder, there is neither.
+    """
     place = folder / names.WORKFLOWS_DIR
     try:
         found = [path for path in place.iterdir() if path.suffix == ".py"]
-    except OSError:
-        return []
-    return sorted(
-        (path for path in found if not path.name.startswith(("_", "."))),
-        key=lambda path: path.stem,
-    )
-
-
-def _unread(folder: Path) -> list[Problem]:
-    """Say why the folder of the Workflows cannot be read; when there is none, there are none."""
-    place = folder / names.WORKFLOWS_DIR
-    try:
-        os.listdir(place)
     except FileNotFoundError:
-        if place.is_symlink():
-            return [_dangling(place, folder, "folder")]
+        return [], [_dangling(place, folder, "folder")] if place.is_symlink() else []
     except NotADirectoryError:
-        return _failed(
+        return [], _failed(
             f"{place} is no folder — each Workflow is a file in a folder of that name: move what "
             "is there away, and make the folder"
         )
     except OSError as error:
-        return _failed(
+        return [], _failed(
             f"{place} cannot be read: {error.strerror} — make it a folder that you may read"
         )
-    return []
+    named = [path for path in found if not path.name.startswith(("_", "."))]
+    return sorted(named, key=lambda path: path.stem), []
 
 
 def _dangling(path: Path, folder: Path, kind: str = "file") -> Problem:
