@@ -19,6 +19,7 @@ from starlette.types import ASGIApp
 
 from .connections import UNSENT, Connection
 from .descriptors import connections_that_fit
+from .target import OriginForm
 
 GRACE_SECONDS: Final = 4
 
@@ -66,7 +67,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, before_exit: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
-                app,
+                OriginForm(app),
                 log_config=None,
                 access_log=False,
                 http=Connection,

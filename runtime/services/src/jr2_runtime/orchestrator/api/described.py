@@ -137,7 +137,7 @@ A band says whom a route opens to. A token goes into the header `Authorization: 
 
 The head of a request has to come within 30 seconds, its body within 30 more; else it gets 408. A blob has 30 seconds for each piece, and brings 4 KiB in a second. A connection ends after 75 seconds between two requests. No more than 4 096 are held at a time, and no more than the limit of open files leaves when 256 are kept for the store.
 
-A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. So no page of another site can use a port that you forwarded.
+A request for another `Host` than the Service, this machine or an address in digits gets 421, and a write whose `Origin` is another address gets 403. When the target of a request is a whole address, `GET http://<host>/<path>`, its host counts and `Host` does not. So no page of another site can use a port that you forwarded.
 
 **A write is done once for its `{names.HEADER_IDEMPOTENCY_KEY}`.** The key, a digest of the request and the answer are committed with what the request did, and kept for 7 days. When all answers take more than 128 MiB the oldest go sooner, but none within 5 minutes. A repeat gets the stored answer, also after a crash between the commit and the answer; the same key with another request gets 422. What was refused did nothing and is not stored, so the same key may try again.
 
