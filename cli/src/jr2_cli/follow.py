@@ -20,6 +20,7 @@ from . import client as api
 from .port_forward import ForwardFailed
 
 if TYPE_CHECKING:
+    from .client import Orchestrator
     from .output import Output
     from .target import Link
 
@@ -104,14 +105,14 @@ def _follow(
         tries += 1
 
 
-def first_status(link: Link, run_id: str) -> dict[str, Any]:
+def first_status(client: Orchestrator, run_id: str) -> dict[str, Any]:
     """Return where a run stands, from the first frame of its feed.
 
     Raises:
         ApiFailed: the run is unknown.
         ConnectionLost: the feed said no status.
     """
-    with link.client.follow(run_id) as feed:
+    with client.follow(run_id) as feed:
         for event in feed:
             status = _object(event.data) if event.name == "status" else None
             if status is not None:

@@ -1,9 +1,7 @@
 """To send a write once: whoever loses the answer asks again under the same key.
 
 The Orchestrator commits the key with what the request did (`Idempotency-Key`), so the second
-request of a pair is answered as the first was, and nothing happens twice. A connection that could
-not be made at all sent nothing, and is an error at once. Once an answer was lost, an answer such as
-503 is waited out too: it says nothing about the first request.
+request of a pair is answered as the first was, and nothing happens twice.
 
 Source: design §4.3.
 """
@@ -13,10 +11,9 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from . import client as api
-from .port_forward import ForwardFailed
+from . import again
 
 if TYPE_CHECKING:
     from .client import Orchestrator
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from .target import Link
 
 T = TypeVar("T")
-_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0)
-"""Seconds before each further try."""
 
 
 def send(
@@ -49,24 +44,10 @@ def send(
         ForwardFailed: the way could not be opened, or not again.
     """
     key = str(uuid.uuid4())
-    lost: api.ConnectionLost | ForwardFailed | api.ApiFailed
-    try:
-        return act(link.client, key)
-    except api.ConnectionLost as error:
-        if not error.was_sent:
-            raise
-        lost = error
-    out.line("  the answer was lost — asking again under the same key", code="asking-again")
-    for pause in _PAUSES:
-        link.drop()
-        sleep(pause)
-        try:
-            return act(link.client, key)
-        except (api.ConnectionLost, ForwardFailed) as error:
-            lost = error
-        except api.ApiFailed as error:
-            # One that starts again, as after the loss, says nothing about the first request.
-            if error.status < 500:
-                raise
-            lost = error
-    raise lost
+    return again.until_answered(
+        link,
+        out,
+        lambda client: act(client, key),
+        said="  the answer was lost — asking again under the same key",
+        sleep=sleep,
+    )

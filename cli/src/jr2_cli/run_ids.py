@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING
 
 from jr2 import errors, names
 
+from . import again
 from . import client as api
 
 if TYPE_CHECKING:
-    from .client import Orchestrator
+    from .output import Output
+    from .target import Link
 
 _WHOLE = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _SHORTEST = 4
 
 
-def whole(client: Orchestrator, typed: str) -> str:
+def whole(link: Link, out: Output, typed: str) -> str:
     """Return the whole id of the run that `typed` names.
+
+    Args:
+        link: the way to the Orchestrator, which is asked for a part of an id alone.
+        out: where it is said that an answer was lost.
+        typed: the id, or its first characters.
 
     Raises:
         Usage: fewer than four characters.
@@ -33,7 +40,7 @@ def whole(client: Orchestrator, typed: str) -> str:
             f'"{typed}" is too short for a run id — give at least {_SHORTEST} characters'
         )
     try:
-        found = client.resolve(typed)
+        found = again.read(link, out, lambda client: client.resolve(typed))
     except api.ApiFailed as error:
         if error.status != 404:
             raise

@@ -189,8 +189,10 @@ class FarOrchestrator:
         """What a nonce is signed with; `None` signs none, as an older Orchestrator."""
         self.lost = 0
         """How many of the next writes are taken without an answer."""
+        self.lost_reads = 0
+        """How many of the next reads are cut in the middle of their answer."""
         self.busy_after_loss = 0
-        """How many writes after those are answered with 503."""
+        """How many writes or reads after those are answered with 503."""
         self.objects: dict[str, dict[str, Any]] = {}
         outer = self
 
@@ -222,6 +224,16 @@ class FarOrchestrator:
             self._send(request, 200 if found else 404, found or {"message": f"no {path}"})
         elif not self._allowed(request):
             return
+        elif self.lost_reads:
+            self.lost_reads -= 1
+            request.send_response(200)
+            request.send_header("Content-Length", "9")
+            request.end_headers()
+            request.wfile.write(b"{")
+            request.close_connection = True
+        elif self.busy_after_loss:
+            self.busy_after_loss -= 1
+            self._send(request, 503, {"error": "the worker is away"})
         elif ("GET", path) in self.answers:
             self._send(request, *self.answers[("GET", path)])
         elif path == "/workflows":

@@ -9,8 +9,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from .. import again, output, run_ids
 from .. import follow as following
-from .. import output, run_ids
 from ..client import ApiFailed
 from ..target import Target, connect
 
@@ -34,12 +34,12 @@ def logs(
     """
     out = output.current()
     with connect(target, out) as link:
-        whole = run_ids.whole(link.client, run_id)
+        whole = run_ids.whole(link, out, run_id)
         try:
             if follow:
                 status = following.until_settled(link, whole, out)
             else:
-                status = following.first_status(link, whole)
+                status = again.read(link, out, lambda client: following.first_status(client, whole))
         except ApiFailed as error:
             if error.status != 404:
                 raise

@@ -5,7 +5,7 @@ Source: spec/converge.md §2.5.
 
 from __future__ import annotations
 
-from .. import output
+from .. import again, output
 from ..target import Target, connect
 
 
@@ -20,6 +20,6 @@ def runs(
     """
     out = output.current()
     with connect(target, out) as link:
-        live = link.client.live_runs()
+        live = again.read(link, out, lambda client: client.live_runs())
     out.result(live)
     return 0

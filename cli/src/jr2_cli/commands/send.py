@@ -11,8 +11,8 @@ from cyclopts import Parameter
 
 from jr2 import errors
 
+from .. import again, json_input, once, output, run_ids
 from .. import follow as following
-from .. import json_input, once, output, run_ids
 from ..client import ApiFailed
 from ..target import Target, connect
 
@@ -48,7 +48,7 @@ def send(
     body = _body(event, gate, input)
     out = output.current()
     with connect(target, out) as link:
-        whole = run_ids.whole(link.client, run_id)
+        whole = run_ids.whole(link, out, run_id)
         if gate is None:
             _cancel(link, whole, run_id, out)
         else:
@@ -64,7 +64,7 @@ def _cancel(link: Link, whole: str, typed: str, out: Output) -> None:
         StepFailed: there is no such run.
     """
     try:
-        status = link.client.run(whole).get("status")
+        status = again.read(link, out, lambda client: client.run(whole)).get("status")
     except ApiFailed as error:
         if error.status != 404:
             raise

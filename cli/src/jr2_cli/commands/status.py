@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from jr2 import names, wire
 
-from .. import output, run_ids, table
+from .. import again, output, run_ids, table
 from ..client import ApiFailed
 from ..target import Target, connect
 
@@ -35,15 +35,15 @@ def status(
     out = output.current()
     with connect(target, out) as link:
         if run_id is not None:
-            whole = run_ids.whole(link.client, run_id)
+            whole = run_ids.whole(link, out, run_id)
             try:
-                out.result(link.client.run(whole))
+                out.result(again.read(link, out, lambda client: client.run(whole)))
             except ApiFailed as error:
                 if error.status != 404:
                     raise
                 raise run_ids.no_run(run_id) from error
             return 0
-        answer = link.client.assemblies()
+        answer = again.read(link, out, lambda client: client.assemblies())
         held = link.client.parse(wire.Assemblies, answer, "/assemblies")
     if json:
         out.result(answer)
