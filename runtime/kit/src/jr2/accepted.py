@@ -22,8 +22,13 @@ class Unfit(Exception):
     """A value does not fit a model; `str()` says where and why, and never quotes the value."""
 
 
-def parse(model: type[M], value: JsonValue) -> M:
+def parse(model: type[M], value: JsonValue, *, by_alias: bool = True) -> M:
     """Return `value` as an instance of `model`: defaults applied, unknown keys as it says.
+
+    Args:
+        model: the model.
+        value: JSON.
+        by_alias: a field is known by its alias too, as its schema says; not in what jr2 wrote.
 
     Raises:
         Unfit: the value does not fit.
@@ -31,7 +36,7 @@ def parse(model: type[M], value: JsonValue) -> M:
     try:
         # The validator itself, and no detour for what most events carry: each step reads one.
         text = "{}" if value == {} else _encode(value)
-        read: M = model.__pydantic_validator__.validate_json(text)
+        read: M = model.__pydantic_validator__.validate_json(text, by_alias=by_alias, by_name=True)
         return read
     except ValidationError as bad:
         raise Unfit(problems(bad)) from None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, JsonValue
 from pydantic_core import to_jsonable_python
 
-from . import accepted, host_wire, kernel
+from . import accepted, host_wire, kept, kernel
 from .chart import Chart, ChildMachine
 from .document import document, view, view_json
 from .kernel import EventRefused, Step
@@ -216,9 +216,8 @@ class BuiltMachine(Generic[D, C, O]):
         if not isinstance(value, self.door):
             raise TypeError(f"returned {type(value).__name__}, not {self.door.__name__}")
         # Read as it is for a run: a model that was made without validation goes no further.
-        plain = value.model_dump(mode="json", by_alias=True, warnings=False)
         try:
-            return Start(door=accepted.parse(self.door, plain), run_id="")
+            return Start(door=kept.read_model(self.door, kept.write_model(value)), run_id="")
         except accepted.Unfit as unfit:
             raise ValueError(str(unfit)) from None
 

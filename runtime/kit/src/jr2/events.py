@@ -13,7 +13,7 @@ import inspect
 import re
 from typing import Any, ClassVar, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, JsonValue
 
 from .errors import BuildRefused
 
@@ -37,6 +37,15 @@ def snake_case(name: str) -> str:
     return _WORD.sub("_", name).lower()
 
 
+def _aliases(alias: str | AliasPath | AliasChoices | None) -> list[str | int]:
+    """Return the names on the wire that an alias of a field gives it."""
+    if isinstance(alias, AliasChoices):
+        return [name for choice in alias.choices for name in _aliases(choice)]
+    if isinstance(alias, AliasPath):
+        return alias.path[:1]
+    return [] if alias is None else [alias]
+
+
 class _Named(BaseModel):
     """The base of what has a name on the wire: frozen, closed, described by its docstring."""
 
@@ -48,8 +57,10 @@ class _Named(BaseModel):
 
     def __init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
-        chosen = snake_case(cls.__name__) if name is None else name
-        if not cls.__jr2_rule__.fullmatch(chosen):
+        if name is None and "[" in cls.__name__:
+            return  # `Found[int]` is the class `Found`, which has its name
+        chosen: object = snake_case(cls.__name__) if name is None else name
+        if not isinstance(chosen, str) or not cls.__jr2_rule__.fullmatch(chosen):
             raise BuildRefused(
                 f"{cls.__jr2_kind__} class {cls.__qualname__} has the name {chosen!r}: a name has "
                 f"letters, digits, _ and - only"
@@ -60,11 +71,13 @@ class _Named(BaseModel):
     def __pydantic_init_subclass__(cls, *, name: str | None = None, **options: Any) -> None:
         """Refuse a field that the wire has no place for."""
         super().__pydantic_init_subclass__(**options)
-        if "type" in cls.model_fields:
-            raise BuildRefused(
-                f"{cls.__jr2_kind__} class {cls.__qualname__} has a field `type`: on the wire that "
-                f"is the name itself, so call the field something else"
-            )
+        for field, said in cls.model_fields.items():
+            if "type" in (field, *_aliases(said.alias), *_aliases(said.validation_alias)):
+                what = "a field `type`" if field == "type" else f"the alias `type` of `{field}`"
+                raise BuildRefused(
+                    f"{cls.__jr2_kind__} class {cls.__qualname__} has {what}: on the wire that "
+                    f"is the name itself, so call the field something else"
+                )
 
 
 class Event(_Named):
@@ -95,6 +108,8 @@ class Event(_Named):
         **options: Any,
     ) -> None:
         super().__init_subclass__(name=name, **options)
+        if name is None and "[" in cls.__name__:
+            return
         where = f"event class {cls.__qualname__}"
         if semantics not in get_args(Semantics):
             raise BuildRefused(
@@ -180,7 +195,8 @@ def semantics(event: type[Event]) -> Semantics:
 
 def description(model: type[BaseModel]) -> str | None:
     """Return the docstring of the class itself, cleaned; never that of a base class."""
-    text = model.__dict__.get("__doc__")
+    origin = model.__pydantic_generic_metadata__["origin"]
+    text = (model if origin is None else origin).__dict__.get("__doc__")
     return inspect.cleandoc(text) or None if isinstance(text, str) else None
 
 

@@ -96,7 +96,7 @@ from typing import Any, Generic, TypeVar, is_typeddict, overload
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from . import rules
+from . import kept, rules
 from .built import BuiltMachine as BuiltMachine
 from .children import Child
 from .drafts import MOST_DEEP, StateDraft, compile_chart
@@ -111,7 +111,6 @@ from .parts.effects import Effect, EffectDefinition
 from .parts.opening import Opening
 from .parts.workspaces import BodyOf, Inside, Worktrees, slots_of
 from .run_data import Context, Start
-from .snapshot import json_text
 from .states import Scope
 from .states import State as State
 from .tasks import Task
@@ -415,12 +414,8 @@ class Machine(Scope[C], Generic[D, C, O]):
             self._draft,
             context=self._context,
             start=self._start,
-            encode_output=None
-            if output is None
-            else lambda value: output.dump_python(output.validate_python(value), mode="json"),
-            decode_output=None
-            if output is None
-            else lambda value: output.validate_json(json_text(value)),
+            encode_output=None if output is None else lambda value: kept.write(output, value),
+            decode_output=None if output is None else lambda value: kept.read(output, value),
             children={**self._parts.child_charts(), **self._draft.inline_charts()},
         )
         built: BuiltMachine[D, C, O] = BuiltMachine(

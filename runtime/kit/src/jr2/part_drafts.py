@@ -56,7 +56,7 @@ class PartDrafts:
 
     def task(self, slot: str, function: Callable[..., Any]) -> Task[Any, Any]:
         """Add a task, and return its handle."""
-        self.claim("task", slot)
+        slot = self.claim("task", slot)
         try:
             task = make_task(self._root, self._root.machine, slot, function)
         except BuildRefused as refused:
@@ -68,7 +68,7 @@ class PartDrafts:
 
     def agent(self, slot: str, definition: AgentDefinition) -> Agent:
         """Add an Agent, and return its handle."""
-        self.claim("Agent", slot)
+        slot = self.claim("Agent", slot)
         for problem in agents.problems(slot, definition):
             self._root.wrong(problem)
         self.agents[slot] = definition
@@ -76,7 +76,7 @@ class PartDrafts:
 
     def effect(self, slot: str, definition: EffectDefinition[EI, ER]) -> Effect[EI, ER]:
         """Add an Effect, and return its handle."""
-        self.claim("Effect", slot)
+        slot = self.claim("Effect", slot)
         for problem in effect_rules.problems(slot, definition):
             self._root.wrong(problem)
         self.effects[slot] = definition
@@ -84,7 +84,7 @@ class PartDrafts:
 
     def child(self, slot: str, built: BuiltMachine[CD, Any, CO]) -> Child[CD, CO]:
         """Add a child Machine, and return its handle."""
-        self.claim("child Machine", slot)
+        slot = self.claim("child Machine", slot)
         if not isinstance(built, BuiltMachine):
             self._root.wrong(
                 f'has the child Machine "{slot}" {built!r}: give what .build() returned'
@@ -97,8 +97,8 @@ class PartDrafts:
         """Return the child Machines as the kernel runs them."""
         return {slot: built.as_child() for slot, built in self.children.items()}
 
-    def claim(self, kind: PartKind, slot: str) -> None:
-        """Take a slot for a part; a bad or repeated name is noted.
+    def claim(self, kind: PartKind, slot: str) -> str:
+        """Take a slot for a part, and return it as a text; a bad or repeated name is noted.
 
         Raises:
             BuildRefused: the Machine is built.
@@ -108,6 +108,7 @@ class PartDrafts:
             self._root.wrong(
                 f"has {_ARTICLE[kind]} {kind} {slot!r}: a name has letters, digits, _ and - only"
             )
+            return str(slot)
         first = self._kinds.setdefault(slot, kind)
         if first == kind and slot in self._known():
             self._root.wrong(f'has two {kind}s "{slot}"')
@@ -115,6 +116,7 @@ class PartDrafts:
             self._root.wrong(
                 f'has {_ARTICLE[first]} {first} and {_ARTICLE[kind]} {kind} called "{slot}"'
             )
+        return slot
 
     def _known(self) -> set[str]:
         return {*self.tasks, *self.agents, *self.effects, *self.children}

@@ -29,7 +29,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import to_jsonable_python
 
-from . import accepted
+from . import kept
 from .built import BuiltMachine
 from .errors import BuildRefused
 from .events import Event
@@ -155,7 +155,6 @@ def pool(
     problems = list(_problems(worker, door, source, functions, cap, on_drained))
     if problems:
         raise BuildRefused(*(f'pool "{id}" {problem}' for problem in problems))
-    doors = TypeAdapter(door)
     outputs: TypeAdapter[Any] = TypeAdapter(worker.output)
     generic: Any = PoolOutput
     whole = generic[worker.output]
@@ -164,18 +163,20 @@ def pool(
         many = cap(first.door) if callable(cap) else cap
         if not isinstance(many, int) or many < 1:
             raise ValueError(f"cap= returned {many!r}: it is a number from 1 on")
-        return PoolContext(door=doors.dump_python(first.door, mode="json"), cap=many)
+        return PoolContext(door=kept.write_model(first.door), cap=many)
 
     async def ask(given: _Ask) -> _Answer:
         answer = await source.next(given.active)
         if answer is None or answer.item is None:
             return _Answer(open=0 if answer is None else answer.open)
-        value = item_input(answer.item, doors.validate_python(given.door))
-        plain = to_jsonable_python(value)
+        value = item_input(answer.item, kept.read_model(door, given.door))
+        plain = (
+            kept.write_model(value) if isinstance(value, BaseModel) else to_jsonable_python(value)
+        )
         return _Answer(id=item_id(answer.item), input=plain, open=answer.open)
 
     def settled(context: PoolContext, one: ItemDone[Any]) -> PoolContext:
-        ended = outputs.dump_python(one.output, mode="json")
+        ended = kept.write(outputs, one.output)
         return context.without(one.item).set(items={**context.items, one.item: ended})
 
     def failed(context: PoolContext, one: ItemError) -> PoolContext:
@@ -184,7 +185,7 @@ def pool(
     def output(context: PoolContext) -> Any:
         return whole(
             status="deadlocked" if context.open else "drained",
-            items={item: outputs.validate_python(one) for item, one in context.items.items()},
+            items={item: kept.read(outputs, one) for item, one in context.items.items()},
             faults=context.faults,
         )
 
@@ -226,7 +227,7 @@ def _took(context: PoolContext, answer: _Answer) -> PoolContext:
 
 
 def _given(worker: BuiltMachine[Any, Any, Any], input: JsonValue) -> Any:
-    return input if worker.door is None else accepted.parse(worker.door, input)
+    return input if worker.door is None else kept.read_model(worker.door, input)
 
 
 def _problems(

@@ -218,7 +218,10 @@ def write_context(context: Context) -> str:
     Raises:
         ValueError: it has no JSON form, or one that is no valid UTF-8.
     """
-    return context.__pydantic_serializer__.to_json(context, warnings=False).decode()
+    text = context.__pydantic_serializer__.to_json(
+        context, warnings=False, by_alias=False, exclude_computed_fields=True
+    )
+    return text.decode()
 
 
 def read_context(chart: Chart, text: str) -> Context:
@@ -227,7 +230,9 @@ def read_context(chart: Chart, text: str) -> Context:
     Raises:
         pydantic.ValidationError: it does not fit the Machine's context.
     """
-    read: Context = chart.context.__pydantic_validator__.validate_json(text)
+    read: Context = chart.context.__pydantic_validator__.validate_json(
+        text, by_alias=False, by_name=True
+    )
     return read
 
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
 
+from . import kept
 from .accepted import problems
 from .errors import BuildRefused
-from .snapshot import json_text
 
 In = TypeVar("In")
 Result = TypeVar("Result")
@@ -68,7 +69,7 @@ class Task(Generic[In, Result]):
             pydantic.ValidationError: it does not fit the function's parameter.
             ValueError: it has no JSON form.
         """
-        return _encode(self.input_type, value)
+        return kept.write(self.input_type, value)
 
     def decode_output(self, value: JsonValue) -> Any:
         """Return an output that `run` gave as the type that the function declares.
@@ -76,7 +77,19 @@ class Task(Generic[In, Result]):
         Raises:
             pydantic.ValidationError: it does not fit.
         """
-        return self.output_type.validate_json(json_text(value))
+        return kept.read(self.output_type, value)
+
+    def answered(self, value: Any) -> JsonValue:
+        """Return what a test says that the function returned as JSON; `decode_output` judges it.
+
+        Raises:
+            ValueError: it has no JSON form.
+        """
+        try:
+            return kept.write(self.output_type, value)
+        except ValidationError:
+            told: JsonValue = to_jsonable_python(value, by_alias=False)
+            return told
 
     async def run(self, value: JsonValue) -> JsonValue:
         """Run the function on an input from JSON, and return its output as JSON.
@@ -87,8 +100,8 @@ class Task(Generic[In, Result]):
         if not self.takes_input:
             output = await self.function()
         else:
-            output = await self.function(self.input_type.validate_json(json_text(value)))
-        return _encode(self.output_type, output)
+            output = await self.function(kept.read(self.input_type, value))
+        return kept.write(self.output_type, output)
 
 
 def make_task(
@@ -142,10 +155,3 @@ def reason(error: BaseException) -> str:
     if len(whole) > LONGEST_REASON:
         whole = f"{whole[:LONGEST_REASON]}… ({len(whole)} characters)"
     return whole.encode(errors="replace").decode()
-
-
-def _encode(adapter: TypeAdapter[Any], value: Any) -> JsonValue:
-    fitting = adapter.validate_python(value)
-    plain: JsonValue = adapter.dump_python(fitting, mode="json")
-    json_text(plain)
-    return plain

@@ -46,9 +46,8 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
-from pydantic_core import to_jsonable_python
 
-from . import host_wire, kernel, names
+from . import accepted, host_wire, kept, kernel, names
 from .built import BuiltMachine
 from .chart import Chart
 from .events import AgentFault, Event, WorkspaceLost, event_name
@@ -126,7 +125,7 @@ def start(
         raise TypeError(f"start() is given {machine!r}: give what .build() returned")
     given: Any = {} if input is None else input
     if isinstance(given, BaseModel):
-        given = given.model_dump(mode="json", by_alias=True)
+        given = _told_model(given)
     return Run(machine, machine.start(given, run_id))
 
 
@@ -336,8 +335,11 @@ class Run(Generic[C, O]):
             TypeError: the output has no JSON form.
         """
         key = self._key("task", task)
+        started = self._waiting[key].command
+        machine = self._machine.at(started.machine)
+        assert machine is not None
         try:
-            told = to_jsonable_python(output, by_alias=True)
+            told = machine.tasks[started.slot].answered(output)
         except ValueError as bad:
             raise TypeError(
                 f'task "{self._waiting[key].name}" is answered {output!r}, which has no JSON form'
@@ -556,7 +558,21 @@ def _told(event: Event) -> tuple[str, Any]:
     if not isinstance(given, Event):
         called = given.__name__ if isinstance(given, type) else "Approve"
         raise TypeError(f"{given!r} is no event: give an object of its class, as in {called}(…)")
-    return event_name(type(given)), given.model_dump(mode="json", by_alias=True)
+    try:
+        return event_name(type(given)), _told_model(given)
+    except ValueError as bad:
+        raise TypeError(f"the event {given!r} has no JSON form") from bad
+
+
+def _told_model(given: BaseModel) -> JsonValue:
+    """Return a model as somebody would send it: by its aliases, if those are read again."""
+    told: JsonValue = given.model_dump(mode="json", by_alias=True)
+    try:
+        if accepted.parse(type(given), told) == given:
+            return told
+    except accepted.Unfit:
+        pass
+    return kept.write_model(given)
 
 
 def _name(chart: Chart, command: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 from pydantic import BaseModel, JsonValue
 from pydantic.errors import PydanticUserError
 
-from .. import accepted
+from .. import accepted, kept
 from ..built import BuiltMachine
 from ..chart import (
     Action,
@@ -213,7 +213,7 @@ def _chart(id: str, parts: SandboxParts) -> Chart:
         id=id,
         nodes=tuple(nodes),
         context=WorkspaceContext,
-        start=lambda start: begin(id, parts, start, start.door.model_dump(mode="json")),
+        start=lambda start: begin(id, parts, start, kept.write_model(start.door)),
         # The body's output is JSON already: it was kept in the context.
         encode_output=None if body.encode_output is None else _same,
         decode_output=body.decode_output,
@@ -224,7 +224,7 @@ def _chart(id: str, parts: SandboxParts) -> Chart:
 
 
 def _inside(parts: SandboxParts, context: WorkspaceContext) -> Inside[Any, Worktrees]:
-    return inside(context, accepted.parse(parts.door, context.door))
+    return inside(context, kept.read_model(parts.door, context.door))
 
 
 def _work(index: int, name: str, *, to: int) -> Node:
