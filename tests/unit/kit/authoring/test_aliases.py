@@ -293,38 +293,3 @@ def test_a_generic_event_of_two_types_is_two_events_of_one_name() -> None:
     waiting.on(Found[int]).on(Found[str])
     with pytest.raises(BuildRefused, match=r'two event classes called "found-one"'):
         m.build()
-
-
-@pytest.mark.parametrize("slot", [["list"], {}, 3, None])
-def test_a_slot_that_is_no_text_is_said_by_the_build(slot: Any) -> None:
-    async def work() -> None: ...
-
-    m = Machine("m")
-    m.state("open", initial=True)
-    m.task(slot, work)
-    m.agent(slot, model="p/m", instructions="x")
-    m.child(slot, child(model(BaseModel, Field()), {"url": 1}))
-    with pytest.raises(BuildRefused) as refused:
-        m.build()
-    assert str(refused.value).count(f"{slot!r}: a name has letters, digits, _ and - only") == 3
-
-
-def test_an_event_whose_name_is_no_text_is_refused() -> None:
-    name: Any = 3
-    with pytest.raises(BuildRefused, match="Three has the name 3: a name has"):
-
-        class Three(ExternalEvent, name=name):
-            """Three."""
-
-
-def test_an_event_that_has_no_json_form_is_told_on_the_desk() -> None:
-    class Raw(ExternalEvent):
-        data: bytes
-
-    m = Machine("m")
-    waiting = m.state("waiting", initial=True)
-    waiting.gate()
-    waiting.on(Raw, to=m.final("done"))
-    run = start(m.build())
-    with pytest.raises(TypeError, match="has no JSON form"):
-        run.send(Raw(data=b"\xff"))

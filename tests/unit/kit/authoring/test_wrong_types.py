@@ -243,3 +243,51 @@ def test_a_timer_that_the_clock_cannot_reach_waits() -> None:
 
     run.advance(timedelta(days=36_500))
     assert run.value == "a"
+
+
+@pytest.mark.parametrize("slot", [["list"], {}, 3, None])
+def test_a_slot_that_is_no_text_is_said_by_the_build(slot: Any) -> None:
+    async def work() -> None: ...
+
+    m = Machine("m")
+    m.state("open", initial=True)
+    m.task(slot, work)
+    m.agent(slot, model="p/m", instructions="x")
+    m.child(slot, leaf())
+    with pytest.raises(BuildRefused) as refused:
+        m.build()
+    assert str(refused.value).count(f"{slot!r}: a name has letters, digits, _ and - only") == 3
+
+
+def test_an_agent_that_is_no_text_is_said_by_the_build() -> None:
+    m = Machine("m")
+    m.state("open", initial=True)
+    m.agent("a", model="p/\ud800", instructions="\ud800", description="\ud800")
+    with pytest.raises(BuildRefused) as refused:
+        m.build()
+    assert str(refused.value) == "\n".join(
+        f'machine "m": has an Agent "a" with {what}= that holds half of a surrogate pair, which is '
+        "no text"
+        for what in ("model", "instructions", "description")
+    )
+
+
+def test_an_event_whose_name_is_no_text_is_refused() -> None:
+    name: Any = 3
+    with pytest.raises(BuildRefused, match="Three has the name 3: a name has"):
+
+        class Three(ExternalEvent, name=name):
+            """Three."""
+
+
+def test_an_event_that_has_no_json_form_is_told_on_the_desk() -> None:
+    class Raw(ExternalEvent):
+        data: bytes
+
+    m = Machine("m")
+    waiting = m.state("waiting", initial=True)
+    waiting.gate()
+    waiting.on(Raw, to=m.final("done"))
+    run = start(m.build())
+    with pytest.raises(TypeError, match="has no JSON form"):
+        run.send(Raw(data=b"\xff"))

@@ -95,6 +95,36 @@ METHODS = '"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"'
                 "and _",
             ],
         ),
+        (
+            Dispatch(workflow="deploy", target="https://other"),  # type: ignore[arg-type]
+            ["target='https://other': give a Target(url=…, secret=…)"],
+        ),
+        (
+            Http(
+                url="https://h/a b",
+                headers={
+                    "a": "b\r\nc: d",
+                    "e": " f",
+                    "g": "é",
+                    "Authorization": "Bearer x",
+                    "Host": "h",
+                },
+            ),
+            [
+                "a url with a space or another character that a url writes as %xx",
+                *(
+                    f'the header "{name}", whose value holds a character that a header cannot '
+                    "carry, or a space at its start or end"
+                    for name in "aeg"
+                ),
+                'the header "Authorization": a credential is an Effect secret',
+                'the header "Host", which the request itself decides',
+            ],
+        ),
+        (
+            Command(argv=["x", "\ud800"]),
+            ["an argv with half of a surrogate pair, which is no text"],
+        ),
         (3, ["3: give a Command, an Http, an HttpFile, a Push or a Dispatch"]),
     ],
 )

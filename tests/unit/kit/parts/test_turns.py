@@ -105,6 +105,11 @@ def test_what_is_no_turn_names_the_agent_and_the_whole_surface() -> None:
     )
 
 
+def test_a_turn_that_is_no_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        encode_turn("coder", Turn(prompt="\ud800"))
+
+
 def test_what_is_no_json_of_a_turn_is_refused() -> None:
     with pytest.raises(ValueError, match="a Turn is a JSON object"):
         decode_turn([])

@@ -202,6 +202,14 @@ NAMED = 'machine "ticket" leaves {} open — bind {}: customize(<import>, repos=
                     (bad, "the branch is no name that git takes")
                     for bad in ("-x", "/x", "a b", "a..b", "x/", "x.lock", "a:b", "a\x00")
                 ),
+                *(
+                    (bad, "the branch is no name that git takes")
+                    for bad in ("HEAD", ".x", "a/.x", "a.lock/x", "a\ud800")
+                ),
+                *(
+                    (bad, "the branch is longer than 240 bytes, which no directory is called")
+                    for bad in ("x" * 241, "é" * 121)
+                ),
             ]
         ),
         (
@@ -211,9 +219,9 @@ NAMED = 'machine "ticket" leaves {} open — bind {}: customize(<import>, repos=
         *(
             (
                 {"spec": lambda _, group=group: WorkspaceSpec(branch="b", work_group=group)},
-                SPEC.format("the work_group is no whole number from 0"),
+                SPEC.format("the work_group is no whole number from 0 to 2147483647"),
             )
-            for group in (-1, True, "2000")
+            for group in (-1, True, "2000", 2**31)
         ),
         (
             {"repos": {"app": lambda _: ""}},

@@ -84,12 +84,25 @@ def problems(slot: str, definition: AgentDefinition) -> list[str]:
             f"thinking_level={definition.thinking_level!r}, which is not one of "
             f"{listed(get_args(ThinkingLevel))}"
         )
+    for what in ("model", "instructions", "description"):
+        given = getattr(definition, what)
+        if isinstance(given, str) and not is_utf8(given):
+            found.append(f"{what}= that holds half of a surrogate pair, which is no text")
     return [f'has an Agent "{slot}" with {problem}' for problem in found]
 
 
 def is_model(value: Any) -> bool:
     """Say whether a value names a model."""
     return isinstance(value, str) and MODEL.fullmatch(value) is not None
+
+
+def is_utf8(text: str) -> bool:
+    """Say whether a text can be written as UTF-8: one with half of a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def listed(names: tuple[str, ...]) -> str:

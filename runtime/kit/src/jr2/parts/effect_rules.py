@@ -11,13 +11,20 @@ from datetime import timedelta
 from typing import Any, Final, get_args
 from urllib.parse import urlsplit
 
-from .agents import listed
-from .effects import Command, Dispatch, EffectDefinition, Http, HttpFile, Method, Push
+from .agents import is_utf8, listed
+from .effects import Command, Dispatch, EffectDefinition, Http, HttpFile, Method, Push, Target
 from .opening import is_open
 from .repos import slot_problem
 
 SECRET_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+_URL: Final = re.compile(r"[\x21-\x7e]+")
 _HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_HEADER_VALUE: Final = re.compile(r"(?! )[\x20-\x7e]*(?<! )")
+_CREDENTIALS: Final = ("authorization", "proxy-authorization", "cookie")
+_FRAMING: Final = (
+    *("connection", "content-length", "host", "keep-alive"),
+    *("te", "trailer", "transfer-encoding", "upgrade"),
+)
 _WORKFLOW: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -47,6 +54,8 @@ def _command(definition: Command) -> Iterator[str]:
             yield f"argv={argv!r}, which is no list of texts"
         elif not argv or not argv[0].strip():
             yield "an argv that names no program"
+        elif not all(is_utf8(word) for word in argv):
+            yield "an argv with half of a surrogate pair, which is no text"
         elif any("\0" in word for word in argv):
             yield "an argv with the character NUL, which no program can be given"
     yield from _secret(definition.secret)
@@ -67,6 +76,15 @@ def _http(definition: Http | HttpFile) -> Iterator[str]:
                 yield f"the header {name!r}, which is no name of a header"
             elif not isinstance(value, str):
                 yield f'the header "{name}", whose value is no text'
+            elif not _HEADER_VALUE.fullmatch(value):
+                yield (
+                    f'the header "{name}", whose value holds a character that a header cannot '
+                    "carry, or a space at its start or end"
+                )
+            elif name.lower() in _CREDENTIALS:
+                yield f'the header "{name}": a credential is an Effect secret'
+            elif name.lower() in _FRAMING:
+                yield f'the header "{name}", which the request itself decides'
     yield from _secret(definition.secret)
     yield from _timeout(definition.timeout)
 
@@ -82,7 +100,9 @@ def _push(definition: Push) -> Iterator[str]:
 def _dispatch(definition: Dispatch) -> Iterator[str]:
     if not isinstance(definition.workflow, str) or not _WORKFLOW.fullmatch(definition.workflow):
         yield f"workflow={definition.workflow!r}, which is no name of a Workflow"
-    if definition.target is not None:
+    if definition.target is not None and not isinstance(definition.target, Target):
+        yield f"target={definition.target!r}: give a Target(url=…, secret=…)"
+    elif definition.target is not None:
         yield from _url("target url", definition.target.url)
         yield from _secret(definition.target.secret)
 
@@ -97,6 +117,8 @@ def _url(what: str, url: Any) -> Iterator[str]:
         return
     if not isinstance(url, str) or parts.scheme not in ("http", "https") or not host:
         yield f'a {what} that is not "https://<host>/<path>"'
+    elif not _URL.fullmatch(url):
+        yield f"a {what} with a space or another character that a url writes as %xx"
     elif parts.username is not None or parts.password is not None:
         # The url may hold a credential, so it is not told.
         yield f"a {what} with a user in it: a credential is an Effect secret"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 from pydantic import JsonValue
 
+from ..snapshot import json_text
 from .agents import ThinkingLevel, is_model
 
 
@@ -72,21 +73,23 @@ def encode_turn(slot: str, value: Any) -> JsonValue:
     """Return what a state asks of an Agent as JSON.
 
     Raises:
-        ValueError: it is no Turn; the text names the Agent and the whole surface, and never holds
-            what it was.
+        ValueError: it is no Turn, or holds half of a surrogate pair; the text names the Agent and
+            the whole surface, and never holds what it was.
     """
     if not isinstance(value, Turn):
         raise ValueError(
             f'the Agent "{slot}" is given an object of type {type(value).__name__}, and not a '
             f"Turn({', '.join(_FIELDS)})"
         )
-    return {
+    told: JsonValue = {
         "prompt": value.prompt,
         "cwd": None if value.cwd is None else str(value.cwd),
         "continue": value.continue_,
         "model": value.model,
         "thinking_level": value.thinking_level,
     }
+    json_text(told)
+    return told
 
 
 def decode_turn(value: JsonValue) -> Turn:

@@ -30,9 +30,14 @@ from .workspaces import (
 )
 
 _BRANCH: Final = re.compile(
-    r"(?![-/.])(?!.*(\.\.|@\{|//|\.lock$))[^\s\x00-\x1f\x7f~^:?*\[\\]+(?<![/.])"
+    r"(?![-/]|HEAD$)(?!.*(\.\.|@\{|//|\.lock(/|$)))(?!(.*/)?\.)"
+    r"[^\s\x00-\x1f\x7f\ud800-\udfff~^:?*\[\\]+(?<![/.])"
 )
 """What git takes as the name of a branch."""
+LONGEST_BRANCH: Final = 240
+"""Bytes: it is the name of a directory, with `-review` after it, and of a file of git with `.lock`."""
+MOST_GROUP: Final = 2**31 - 1
+"""The highest group id that Kubernetes takes."""
 
 
 class Resolved(Context):
@@ -103,13 +108,15 @@ def spec_problem(spec: Any) -> str | None:
         return f'the branch is "{CLONE}", which is the directory of the clone itself'
     if not _BRANCH.fullmatch(spec.branch):
         return "the branch is no name that git takes"
+    if len(spec.branch.encode()) > LONGEST_BRANCH:
+        return f"the branch is longer than {LONGEST_BRANCH} bytes, which no directory is called"
     if spec.review_sha is not None and (
         not isinstance(spec.review_sha, str) or not spec.review_sha.strip()
     ):
         return "the review_sha is empty"
     group = spec.work_group
-    if not isinstance(group, int) or isinstance(group, bool) or group < 0:
-        return "the work_group is no whole number from 0"
+    if not isinstance(group, int) or isinstance(group, bool) or not 0 <= group <= MOST_GROUP:
+        return f"the work_group is no whole number from 0 to {MOST_GROUP}"
     return None
 
 
