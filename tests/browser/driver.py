@@ -305,6 +305,11 @@ class Page:
             pressed = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
 
+    def press(self, selector: str) -> None:
+        """Click, wherever it stands, on the first element that a selector finds, once there is one."""
+        found = f"document.querySelector({json.dumps(selector)})"
+        self.wait(f"((one) => one !== null && (one.click(), true))({found})", selector)
+
     def write(self, role: str, name: str, text: str) -> None:
         """Put a text into a field in place of what it holds."""
         self.send("DOM.focus", backendNodeId=self.one(role, name))

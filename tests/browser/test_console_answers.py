@@ -22,8 +22,7 @@ DRAWN = "document.querySelector('svg.picture')?.dataset.drawn"
 
 def unfold(page: Page) -> None:
     """Open the form of the first event on the first card."""
-    page.wait("!!document.querySelector('details.answer > summary')", "a card")
-    page.run("document.querySelector('details.answer > summary').click()")
+    page.press("details.answer > summary")
 
 
 def headers(request: dict[str, Any]) -> dict[str, str]:

@@ -160,7 +160,7 @@ def test_a_large_picture_begins_readable_and_brings_the_run_into_sight(console: 
       })()
     """
     assert page.run(is_seen) is False
-    page.run("document.querySelector('[data-key=chain] .run').click()")
+    page.press("[data-key=chain] .run")
     page.wait(is_seen)
     page.click("button", "state step-29, active")
     page.shows("State step-29")
@@ -235,7 +235,7 @@ def test_a_page_that_lost_a_file_is_read_again(console: Console, file: str) -> N
 def test_a_layout_that_was_lost_is_asked_for_again(console: Console) -> None:
     page = console.open("/")
     with page.losing("*/assets/elk-worker.min.js"):
-        page.run("document.querySelector('[data-key=approval] a').click()")
+        page.press("[data-key=approval] a")
         page.shows("The picture is laid out as soon as the Orchestrator answers.")
     page.wait(DRAWN)
     page.hides("The picture is laid out as soon as the Orchestrator answers.")

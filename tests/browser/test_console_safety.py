@@ -34,8 +34,7 @@ FOREIGN = """
 
 def unfold(page: Page) -> None:
     """Open the form of the first event on the first card."""
-    page.wait("!!document.querySelector('details.answer > summary')", "a card")
-    page.run("document.querySelector('details.answer > summary').click()")
+    page.press("details.answer > summary")
 
 
 def tamper(console: Console) -> None:

@@ -7,7 +7,10 @@ what came back of each, so that what is lost or done twice shows.
 from __future__ import annotations
 
 import contextlib
+import os
 import random
+import signal
+import subprocess
 import threading
 import time
 import uuid
@@ -153,3 +156,14 @@ def children(process: int) -> list[int]:
     """Return the process ids of a process's children."""
     text = Path(f"/proc/{process}/task/{process}/children").read_text()
     return [int(child) for child in text.split()]
+
+
+def kill_container(worker: subprocess.Popen[bytes]) -> None:
+    """Kill a worker and its Assembly processes together, as the end of its container does.
+
+    A child that sees the end of its supervisor first ends by itself, and is gone then.
+    """
+    for process in [worker.pid, *children(worker.pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+    worker.wait()

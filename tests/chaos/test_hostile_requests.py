@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import socket
@@ -34,12 +35,12 @@ def said(pod: Any, request: bytes) -> list[tuple[int, bytes]]:
     """Send bytes, and return the answers until the connection is closed, each with its body."""
     with socket.create_connection(("127.0.0.1", pod.port), timeout=LIMIT) as peer:
         received = b""
-        try:
+        # Who is answered before all is sent may lose the connection, and the answer is there still.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             peer.sendall(request)
+        with contextlib.suppress(ConnectionResetError):
             while piece := peer.recv(2**16):
                 received += piece
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it was answered before it was sent whole
     answers = []
     for answer in received.split(b"HTTP/1.1 ")[1:]:
         head, _, body = answer.partition(b"\r\n\r\n")

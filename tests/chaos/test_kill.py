@@ -13,6 +13,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.chaos.load import children, kill_container
 from tests.waiting import LIMIT, wait_for
 
 WORKFLOWS = Path(__file__).parent / "workflows"
@@ -144,10 +145,7 @@ def test_a_worker_that_is_killed_comes_back_and_its_tasks_are_asked_again(pod: A
     started = marks / "started-1"
     wait_for("the task runs", started.exists)
 
-    # A container's processes end together; here the group of the supervisor and of its child.
-    for process in [worker.pid, *_children(worker.pid)]:
-        os.kill(process, signal.SIGKILL)
-    worker.wait()
+    kill_container(worker)
     pod.start_worker()
 
     wait_for("the task runs again", lambda: started.read_text() == "xx")
@@ -163,12 +161,12 @@ def test_an_assembly_process_that_is_stopped_is_replaced(pod: Any) -> None:
     pod.start_orchestrator()
     assert pod.publish(pod.assembly(sources("review"))).status_code == 201
     run = pod.start_run("review", {"ticket": 1})
-    (stopped,) = _children(worker.pid)
+    (stopped,) = children(worker.pid)
     os.kill(stopped, signal.SIGSTOP)
 
     accepted(gate(pod, run, "review", {"type": "go"}))
     assert pod.status(run)["status"] == "done"
-    assert stopped not in _children(worker.pid)
+    assert stopped not in children(worker.pid)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +276,7 @@ def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> Non
     marker = pod.folder / "blocks"
     blocker = pod.start_run("blocker", {"marker": str(marker)})
     wait_for("the task blocks", marker.exists)
-    before = _children(worker.pid)
+    before = children(worker.pid)
     pings = [pod.start_run("ping") for _ in range(3)]
 
     answer = pod.client.post(f"/runs/{blocker}/events", json={"type": "CANCEL"})
@@ -289,7 +287,7 @@ def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> Non
     assert pod.status(blocker)["status"] == "cancelled"
     assert marker.read_text() == "x"
     # The process of the steps is there still, the blocked one is not.
-    assert len(set(_children(worker.pid)) & set(before)) == 1
+    assert len(set(children(worker.pid)) & set(before)) == 1
     log = pod.log("orchestrator")
     assert "the stop of a task was not acknowledged within 2 s" in log
     assert "blocked its process" not in log
@@ -321,8 +319,3 @@ def test_sigterm_ends_the_feeds_and_the_program_in_time(pod: Any) -> None:
         main.terminate()
         assert "event: closed" in list(lines)
     assert main.wait(timeout=LIMIT) == 0
-
-
-def _children(process: int) -> list[int]:
-    text = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(child) for child in text.split()]

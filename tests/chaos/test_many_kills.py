@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from jr2 import names
-from tests.chaos.load import children, under_load
+from tests.chaos.load import kill_container, under_load
 
 KILLS = int(os.environ.get("JR2_CHAOS_KILLS", "8"))
 """How often the Orchestrator is killed; each fourth time its worker too."""
@@ -74,10 +74,7 @@ def test_every_promise_holds_however_often_the_orchestrator_is_killed(pod: Any) 
                 assert held[run][: len(numbers)] == numbers, f"the copy lacks an answer: {run}"
             pod.kill(main)
             if kill % WORKER_TOO == WORKER_TOO - 1:
-                for process in [worker.pid, *children(worker.pid)]:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.kill(process, signal.SIGKILL)
-                worker.wait()
+                kill_container(worker)
                 worker = pod.start_worker()
             down = time.monotonic()
             main = pod.start_orchestrator()

@@ -23,11 +23,12 @@ pytestmark = pytest.mark.timeout(600 + 8 * SECONDS)
 
 
 def stop_and_go_on(processes: list[int]) -> None:
+    # An Assembly process that makes no step for long is ended and another one started.
     for process in processes:
-        os.kill(process, signal.SIGSTOP)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGSTOP)
     time.sleep(SECONDS)
     for process in reversed(processes):
-        # An Assembly process that makes no step for long is ended and another one started.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, signal.SIGCONT)
 

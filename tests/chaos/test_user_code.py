@@ -15,6 +15,7 @@ import pytest
 from jr2 import names
 from jr2_runtime.worker.spawn import ENVIRONMENT
 from tests.chaos.conftest import Pod
+from tests.chaos.load import children
 from tests.waiting import LIMIT, wait_for
 
 WORKFLOWS = Path(__file__).parent / "workflows"
@@ -28,11 +29,6 @@ def thief(pod: Pod) -> Pod:
     sources = {name: (WORKFLOWS / f"{name}.py").read_text() for name in ("thief", "ledger")}
     assert pod.publish(pod.assembly(sources)).status_code == 201
     return pod
-
-
-def children(process: int) -> list[int]:
-    """The children of a process."""
-    return [int(i) for i in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
 
 
 def send(pod: Pod, run: str, event: dict[str, Any], gate: str = "waiting") -> httpx2.Response:
