@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import subprocess
@@ -277,6 +278,45 @@ def test_a_config_that_never_ends_is_named(
 
     with pytest.raises(StepFailed, match=r"took more than 1s while it loaded \S+/jr2_config.py$"):
         instance.read_instance(root, reporter=Shown(after=runs))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux bounds the data of a process")
+@pytest.mark.parametrize("file", ["jr2_config.py", "workflows/greedy.py"])
+def test_code_that_takes_too_much_memory_is_stopped_and_named(
+    make_instance: MakeInstance, file: str
+) -> None:
+    """Memory that is not written to takes none of the machine, and counts all the same."""
+    piece = "import time\nx = bytes({size})\ntime.sleep(900)\n"
+    root = make_instance({"workflows/a.py": WORKFLOW, file: piece.format(size=17 * 2**28)})
+
+    assert said_of(root) == (
+        f"{root}/.venv/bin/python ended with the code 5 while it loaded {root}/{file}:\n"
+        "  it takes more than 4096 MiB of memory"
+    )
+
+    (root / file).write_text(piece.format(size=5 * 2**30))
+    assert re.search(r"did not load — MemoryError \(.*line 2", said_of(root))
+
+
+def said_of(root: Path) -> str:
+    """Return the one problem of a folder."""
+    try:
+        [problem] = instance.read_instance(root).problems
+    except StepFailed as failed:
+        return str(failed)
+    return problem.message
+
+
+def test_modules_that_take_much_memory_load(make_instance: MakeInstance) -> None:
+    """A gigabyte that is used, and more addresses than the machine has memory."""
+    much = (
+        "import mmap\nx = bytes(2**30)\n"
+        "y = mmap.mmap(-1, 2**40, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | "
+        "getattr(mmap, 'MAP_NORESERVE', 0), prot=mmap.PROT_READ)\n"
+    )
+    root = make_instance({"workflows/much.py": much + WORKFLOW})
+
+    assert [found.name for found in instance.read_instance(root).workflows] == ["much"]
 
 
 @pytest.mark.parametrize("kernel", [True, False])
