@@ -26,6 +26,7 @@ VALUES = {
     "<program>": "make",
     "<arg>": "test",
     "<name>": "TOKEN",
+    "<workflow>": "w",
     "<memory>": "4Gi",
 }
 BIND = "bind it where the Machine is registered: machine = customize(<import>, "
@@ -149,6 +150,14 @@ CASES: dict[str, tuple[str, list[str]]] = {
             'does not declare — add it there: secrets=[…, Secret("OTHER", '
             'value=os.environ.get("OTHER"))], or name another one where the Machine is registered: '
             'machine = customize(<import>, effects={"notify": {"secret": "<name>"}})  (ADR-0059)'
+        ],
+    ),
+    "a Workflow that is not there": (
+        'triage(effects={"go": Dispatch(workflow="deploy")})',
+        [
+            'refusing: workflow "w": Effect "go" starts a run of the Workflow "deploy", which this '
+            "folder does not have (it has: w) — name one of them, as where the Machine is "
+            'registered: machine = customize(<import>, effects={"go": {"workflow": "<workflow>"}})'
         ],
     ),
     "a secret of a composed Machine": (

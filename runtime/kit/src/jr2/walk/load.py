@@ -51,6 +51,8 @@ class LoadedWorkflows:
 
     workflows: tuple[LoadedWorkflow, ...]
     problems: tuple[Problem, ...]
+    names: tuple[str, ...] = ()
+    """Of all files that can name one, those that did not load too."""
 
 
 def load_config(folder: Path, values: Mapping[str, str] | None = None) -> LoadedConfig:
@@ -105,6 +107,7 @@ def load_workflows(
     """
     open_folder(folder)
     workflows: list[LoadedWorkflow] = []
+    named: list[str] = []
     found, wrong = _listed(folder)
     for path in found:
         if path.is_symlink() and not path.exists():
@@ -115,13 +118,14 @@ def load_workflows(
         if not _WORKFLOW_NAME.fullmatch(path.stem):
             wrong.append(_misnamed(path, folder))
             continue
+        named.append(path.stem)
         before(path.relative_to(folder).as_posix())
         loaded = _load_workflow(path, folder)
         if isinstance(loaded, LoadedWorkflow):
             workflows.append(loaded)
         else:
             wrong += loaded
-    return LoadedWorkflows(workflows=tuple(workflows), problems=tuple(wrong))
+    return LoadedWorkflows(workflows=tuple(workflows), problems=tuple(wrong), names=tuple(named))
 
 
 def workflow_files(folder: Path) -> list[Path]:

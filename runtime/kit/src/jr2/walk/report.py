@@ -69,7 +69,7 @@ def report_workflows(
                     f"described — {problems.fault(error, folder)}"
                 )
             )
-    wrong += rules.problems(found.workflows, declared)
+    wrong += rules.problems(found.workflows, declared, found.names)
     return WorkflowsReport(workflows=workflows, problems=wrong)
 
 

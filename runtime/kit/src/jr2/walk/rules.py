@@ -1,15 +1,15 @@
 """The rules that a registered Machine must meet, with those that it composes, in their order.
 
 The host and the Orchestrator judge by the same functions: an Open part that nobody bound, a Size
-that leaves the Harness container too little, a part that has no place to run, and a secret that the
-config does not declare. What needs more than Machines and config is the host's (`jr2_infra.check`).
+that leaves the Harness container too little, a part that has no place to run, a secret that the
+config does not declare, and a Workflow that is started and is not there. What needs more than Machines and config is the host's (`jr2_infra.check`).
 
 Source: spec/authoring.md §5 items 9 and 10, design §3.1, seed 000 (Rules), seed 003 (Rules).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from ..chart import Chart, Node
 from ..config import Config, Size
 from ..parts import open_parts, sandbox_rules
 from ..parts.carried import visits
-from ..parts.effects import secret_of
+from ..parts.effects import Dispatch, secret_of
 from ..parts.open_parts import customize_line, place
 from .load import LoadedWorkflow
 from .problems import Problem, Rule
@@ -46,13 +46,19 @@ class Declared:
         return cls(resources=config.sandbox.resources, secrets=names)
 
 
-def problems(workflows: Sequence[LoadedWorkflow], declared: Declared) -> list[Problem]:
+def problems(
+    workflows: Sequence[LoadedWorkflow],
+    declared: Declared,
+    known: Collection[str] | None = None,
+) -> list[Problem]:
     """Return every rule that is not met: rule by rule, and in each by Workflow.
 
     Args:
         workflows: those that loaded.
         declared: what the config says.
+        known: the names of all Workflows of the folder, of those that did not load too.
     """
+    there = known if known is not None else [one.name for one in workflows]
     found: list[Problem] = []
 
     def judge(rule: Rule, refusals: Callable[[str, Machine], Iterable[str]]) -> None:
@@ -65,6 +71,7 @@ def problems(workflows: Sequence[LoadedWorkflow], declared: Declared) -> list[Pr
     judge("size", lambda name, machine: sandbox_rules.size_refusals(name, machine, size))
     judge("place", sandbox_rules.placement_refusals)
     judge("effect", lambda name, machine: _undeclared(name, machine, declared.secrets))
+    judge("effect", lambda name, machine: _unknown_workflows(name, machine, there))
     return found
 
 
@@ -102,6 +109,23 @@ def _undeclared(workflow: str, machine: Machine, declared: frozenset[str]) -> It
                 line = customize_line({"effects": {slot: {"secret": "<name>"}}}, visit.path)
                 text += f", or name another one where the Machine is registered: machine = {line}"
             yield f"{text}  (ADR-0059)"
+
+
+def _unknown_workflows(workflow: str, machine: Machine, known: Collection[str]) -> Iterator[str]:
+    """Refuse the start of a run of a Workflow that this Instance does not have."""
+    for visit in visits(machine):
+        for slot, effect in visit.machine.effects.items():
+            if not isinstance(effect, Dispatch) or effect.target or effect.workflow in known:
+                continue
+            text = (
+                f'workflow "{workflow}": Effect "{slot}"{place(visit.path)} starts a run of the '
+                f'Workflow "{effect.workflow}", which this folder does not have '
+                f"(it has: {', '.join(known)}) — name one of them"
+            )
+            if not visit.inline:
+                line = customize_line({"effects": {slot: {"workflow": "<workflow>"}}}, visit.path)
+                text += f", as where the Machine is registered: machine = {line}"
+            yield text
 
 
 def _unrouted(chart: Chart) -> Iterator[tuple[Node, str]]:
