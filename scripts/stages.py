@@ -210,6 +210,10 @@ def _whole(output: IO[bytes]) -> str:
     return output.read().decode(errors="replace")
 
 
+COMPILED = ("scripts/with-compiled-kernel",)
+"""The kernel is machine code in pods, so what is killed and what is compared runs it too."""
+_DOCS_INDEX = "tests/unit/kit/test_docs_index.py"
+"""The pages are not in the image."""
 _LOCAL = "tests/cluster/local_cluster"
 _WHOLE_MACHINE = f"{_LOCAL}/test_create_and_delete.py"
 FIRST = Stage(name="local cluster, made and deleted", command=(*IN_ORDER, _WHOLE_MACHINE))
@@ -233,7 +237,11 @@ FAST = (
 )
 OTHERS = (
     Stage(name="API server tests", command=(*PYTEST, "tests/apiserver")),
-    Stage(name="chaos tests", command=(*PYTEST, "tests/chaos")),
+    Stage(name="chaos tests", command=(*COMPILED, *PYTEST, "tests/chaos")),
+    Stage(
+        name="the Kit with a compiled kernel",
+        command=(*COMPILED, *PYTEST, *SHARED, "tests/unit/kit", f"--ignore={_DOCS_INDEX}"),
+    ),
     *FAST,
     Stage(name="registry tests", command=(*PYTEST, "tests/registry")),
     Stage(name="image tests", command=(*PYTEST, "tests/images")),

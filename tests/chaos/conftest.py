@@ -25,16 +25,14 @@ from typing import Any
 import httpx2
 import pytest
 
-import jr2
 from jr2 import names
 from jr2.tree_hash import entries, hash_folder
 from jr2_infra.assembly import Parcel, pack
 from jr2_infra.assembly.parcel import listing_over
+from tests.kit_folder import link_kit
 from tests.ports import free_port
 from tests.waiting import LIMIT, wait_for
 
-KIT_CLOSURE = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection")
-KIT_MODULES = ("typing_extensions.py",)
 LEASE = "2026-01-01T00:00:00.000000Z chaos"
 """What a publish carries when a test does not say another one."""
 
@@ -88,8 +86,9 @@ class Pod:
         self.publish_token = secrets.token_urlsafe(32)
         self.port = free_port()
         self._processes: list[subprocess.Popen[bytes]] = []
-        for name in ("state", "values", "kit", "made"):
+        for name in ("state", "values", "made"):
             (folder / name).mkdir()
+        link_kit(folder / "kit")
         digests = {
             names.FILE_INSTANCE_TOKEN_DIGEST: self.instance_token,
             names.FILE_PUBLISH_TOKEN_DIGEST: self.publish_token,
@@ -97,10 +96,6 @@ class Pod:
         for file, token in digests.items():
             (folder / "values" / file).write_text(hashlib.sha256(token.encode()).hexdigest())
         (folder / "values" / names.FILE_SIGNING_KEY).write_text(secrets.token_urlsafe(32))
-        packages = Path(pydantic_folder()).parent
-        for name in (*KIT_CLOSURE, *KIT_MODULES):
-            (folder / "kit" / name).symlink_to(packages / name)
-        (folder / "kit" / "jr2").symlink_to(Path(jr2.__file__).parent)
         self.client = httpx2.Client(
             base_url=f"http://127.0.0.1:{self.port}", timeout=LIMIT, trust_env=False
         )
@@ -275,12 +270,6 @@ class Pod:
         found = self.client.get("/assemblies").json()
         assert isinstance(found, dict)
         return found
-
-
-def pydantic_folder() -> str:
-    import pydantic
-
-    return str(Path(pydantic.__file__).parent)
 
 
 @contextlib.contextmanager

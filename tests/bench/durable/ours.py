@@ -21,9 +21,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pydantic
-
-import jr2
 from jr2 import host_wire, names
 from jr2.tree_hash import hash_folder
 from jr2_runtime.orchestrator import interpreter
@@ -36,6 +33,7 @@ from jr2_runtime.orchestrator.metrics import Metrics
 from jr2_runtime.orchestrator.store import Store
 from jr2_runtime.orchestrator.store import assemblies as rows
 from jr2_runtime.orchestrator.store.rows import Assembly
+from tests.kit_folder import link_kit
 
 WORKFLOW = '''
     from __future__ import annotations
@@ -68,7 +66,6 @@ WORKFLOW = '''
     waiting.on(Tick, to=waiting, assign=lambda c, e: c.set(number=c.number + 1))
     machine = m.build()
 '''
-KIT = ("pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions.py")
 
 
 @dataclass
@@ -114,15 +111,6 @@ def make_assembly(folder: Path) -> str:
     (folder / names.ASSEMBLIES_DIR).mkdir()
     made.rename(folder / names.ASSEMBLIES_DIR / hash_)
     return hash_
-
-
-def link_kit(folder: Path) -> None:
-    """Lay out the closure of `jr2` as it lies in the image."""
-    folder.mkdir()
-    packages = Path(pydantic.__file__).parent.parent
-    for name in KIT:
-        (folder / name).symlink_to(packages / name)
-    (folder / "jr2").symlink_to(Path(jr2.__file__).parent)
 
 
 @contextlib.contextmanager

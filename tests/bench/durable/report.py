@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from jr2 import kernel
+
 from . import parked
 from .measure import Counts, of_parked, parked_table, rows, table
 
@@ -64,7 +66,11 @@ def main(arguments: list[str]) -> int:
     if "--write" in arguments:
         when = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
         cores = os.cpu_count()
-        head = f"{when}, {cores} cores, {platform.machine()}, Python {platform.python_version()}."
+        code = "machine code" if str(kernel.__file__).endswith(".so") else "Python"
+        head = (
+            f"{when}, {cores} cores, {platform.machine()}, Python {platform.python_version()}; "
+            f"the kernel is {code}."
+        )
         page = PAGE.read_text()
         before, _, rest = page.partition(BEGIN)
         PAGE.write_text(f"{before}{BEGIN}\n{head}\n\n{text}\n{END}{rest.partition(END)[2]}")

@@ -28,7 +28,9 @@ SOURCES = {
     "requirements/harness.txt": "a==1\n",
     "requirements/debian-base.amd64.txt": "libc6=1\n",
     "requirements/debian-harness.amd64.txt": "git=1\n",
+    "requirements/compiler.txt": "a==1\n",
     "requirements/debian-tools.amd64.txt": "patchelf=1\n",
+    "requirements/debian-compiler.amd64.txt": "gcc=1\n",
     "docs/page.md": "# Page\n",
     "infra/src/jr2_infra/plan.py": "",
 }
@@ -64,6 +66,8 @@ def root(tmp_path: Path) -> Path:
         ("requirements/debian-base.arm64.txt", ALL),
         ("requirements/debian-harness.amd64.txt", {"harness"}),
         ("requirements/debian-tools.amd64.txt", {"harness"}),
+        ("requirements/debian-compiler.amd64.txt", {"orchestrator"}),
+        ("requirements/compiler.txt", {"orchestrator"}),
         ("requirements/orchestrator.txt", {"orchestrator"}),
         ("requirements/operator.txt", {"operator"}),
         ("requirements/harness.txt", {"harness"}),

@@ -24,6 +24,13 @@ async def post(bench: Any, run: str, body: dict[str, Any], key: str | None = Non
     return await bench.client.post(f"/runs/{run}/gates/review/events", json=body, headers=headers)
 
 
+@pytest.mark.parametrize(
+    ("runs", "length"), [(1, 32), (32, 32), (64, 32), (65, 33), (100, 50), (128, 64), (5_000, 64)]
+)
+def test_batches_are_of_one_length_unless_they_would_be_short(runs: int, length: int) -> None:
+    assert batches.share(runs) == length
+
+
 async def test_each_event_of_a_batch_has_its_own_outcome(bench: Any) -> None:
     runs = [await bench.start("gate") for _ in range(2 * batches.MOST_AT_ONCE)]
     used, refused, cancelled, moved = runs[:4]

@@ -15,15 +15,17 @@ import platform
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import uv
 
+from jr2 import names
 from jr2.errors import Jr2Error, Refusal, StepFailed
 
 from . import checkout, store
-from .build import oci, recipe
+from .build import content, oci, recipe
 from .build.debian import sets
 from .build.image import Builder
 from .mirror import lists, sources_list
@@ -45,6 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "requirements/debian-*.txt",
     )
     parser.add_argument(
+        "--kit",
+        type=Path,
+        metavar="FOLDER",
+        help="build no image; put the package jr2 into FOLDER as the image of the Orchestrator "
+        "has it, with the machine code of its kernel",
+    )
+    parser.add_argument(
         "--list",
         action="store_true",
         help="build nothing; print name, digest, archive and SBOM of each image as JSON",
@@ -54,6 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         root = _find_checkout()
         if options.list:
             print(json.dumps(_listed(root), indent=2))
+        elif options.kit is not None:
+            _lay_out_kit(root, options.kit)
         else:
             _build_all(root, force=options.force, refresh=options.refresh)
     except Jr2Error as error:
@@ -100,33 +111,53 @@ def _build_all(root: Path, *, force: bool, refresh: bool) -> None:
         for image, ref in wanted.items():
             _say(f"{image.name}: {ref} (built already)")
         return
-    _require_machine()
-    folder = checkout.cache_folder()
-    architecture = checkout.ARCHITECTURES[platform.machine()]
-    with store.locked(folder, lambda: _say("another build of Kit images is running; waiting")):
-        mirror = os.environ.get(sources_list.MIRROR_VARIABLE)
-        sources = sources_list.for_suite(Path("/etc/apt"), sets.SUITE, mirror=mirror)
+    with _builder(root) as builder:
         if refresh:
             for each in recipe.PLATFORMS:
-                _refresh(root, each, Archive(folder, each, sources, _say))
-        archive = Archive(folder, architecture, sources, _say)
-        builder = Builder(
-            checkout=root,
-            architecture=architecture,
-            uv=Path(uv.find_uv_bin()),
-            cache=store.LayerCache(folder / "layers"),
-            archive=archive,
-            say=_say,
-        )
+                _refresh(root, each, _archive(each))
         for image in recipe.KIT_IMAGES:
             ref = checkout.image_ref(root, image)
             if force or not _is_built(ref):
                 _build_one(builder, image)
             else:
                 _say(f"{image.name}: {ref} (built already)")
+        store.prune_archives(checkout.cache_folder())
+
+
+@contextmanager
+def _builder(root: Path) -> Iterator[Builder]:
+    """Hold the lock of the cache, and remove at the end what no build asked for lately."""
+    _require_machine()
+    folder = checkout.cache_folder()
+    with store.locked(folder, lambda: _say("another build of Kit images is running; waiting")):
+        architecture = checkout.ARCHITECTURES[platform.machine()]
+        builder = Builder(
+            checkout=root,
+            architecture=architecture,
+            uv=Path(uv.find_uv_bin()),
+            cache=store.LayerCache(folder / "layers"),
+            archive=_archive(architecture),
+            say=_say,
+        )
+        yield builder
         builder.cache.prune()
-        archive.prune(_KEPT_SECONDS, time.time())
-        store.prune_archives(folder)
+        builder.archive.prune(_KEPT_SECONDS, time.time())
+
+
+def _archive(architecture: str) -> Archive:
+    mirror = os.environ.get(sources_list.MIRROR_VARIABLE)
+    sources = sources_list.for_suite(Path("/etc/apt"), sets.SUITE, mirror=mirror)
+    return Archive(checkout.cache_folder(), architecture, sources, _say)
+
+
+def _lay_out_kit(root: Path, target: Path) -> None:
+    with _builder(root) as builder:
+        made = builder.compiled() / "root" / names.KIT_PATH[1:]
+        shutil.copytree(made, target, dirs_exist_ok=True)
+    for path, place in content.kit_files(root):
+        into = target / Path(path).relative_to(names.KIT_PATH[1:])
+        into.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(place, into)
 
 
 def _refresh(root: Path, architecture: str, archive: Archive) -> None:

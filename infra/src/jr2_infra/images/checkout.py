@@ -75,7 +75,7 @@ def _inputs(checkout: Path, image: recipe.KitImage) -> Iterator[Entry]:
     for path, place in content.source_files(checkout, image):
         yield Entry(f"image/{path}", "file", place)
     pinned = checkout / "requirements"
-    listed = [pinned / f"{name}.txt" for name in ("kit", image.requirements)]
+    listed = [pinned / f"{name}.txt" for name in image.pins]
     # The lists of every architecture count, so a checkout has one name for an image everywhere.
     for name in image.lists:
         listed += pinned.glob(lists.file_name(name, "*"))

@@ -37,8 +37,12 @@ EVENTLESS: Final = ""
 ANY_EVENT: Final = "*"
 
 Kind = Literal["atomic", "compound", "parallel", "final", "history"]
-Guard = Callable[[Any, Any], bool]
-"""Context and what the event carries → whether the transition is taken."""
+Guard = Callable[[Any, Any], object]
+"""Context and what the event carries → whether the transition is taken: `True` or `False`.
+
+What user code gives back is of any type until the kernel has looked; compiled code believes what
+stands here.
+"""
 Encode = Callable[[Any], JsonValue]
 Decode = Callable[[JsonValue], Any]
 
@@ -121,14 +125,14 @@ class Timer:
 
     id: str
     event: str
-    delay: timedelta | Callable[[Any], timedelta]
+    delay: timedelta | Callable[[Any], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Gate:
     """An input from outside that is open while its state is active."""
 
-    gate: str | Callable[[Any], str] | None
+    gate: str | Callable[[Any], object] | None
     """The address, unique among the open Gates of a run; `None`: the actor path and the state."""
     meta: Callable[[Any], Any] | None
     accepts: tuple[type[Event], ...]
@@ -201,7 +205,7 @@ class Chart:
     id: str
     nodes: tuple[Node, ...]
     context: type[Context]
-    start: Callable[[Start[Any]], Context]
+    start: Callable[[Start[Any]], object]
     encode_output: Encode | None = None
     """How the output of a final state below the root becomes JSON; `None`: the run has none."""
     decode_output: Decode | None = None

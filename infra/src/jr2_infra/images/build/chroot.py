@@ -27,7 +27,9 @@ def run_inside(root: Path, argv: Sequence[str]) -> str:
     """
     done = processes.run(["chroot", root, *argv], env=_ENVIRONMENT)
     if done.returncode != 0:
-        last = "\n".join(done.stderr.strip().splitlines()[-15:])
+        # Most programs say on standard error what failed; type checkers do on standard output.
+        said = done.stderr.strip() or done.stdout.strip()
+        last = "\n".join(said.splitlines()[-15:])
         raise StepFailed(f"{argv[0]} failed inside the Kit image's file system:\n{last}")
     return done.stdout
 

@@ -9,17 +9,25 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from jr2 import names
 
 from . import recipe
 
+KIT_SOURCES: Final = "runtime/kit/src/jr2"
+"""The package `jr2`, below the root of a checkout."""
+
+
+def kit_files(checkout: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the sources of the Kit: path in the image without its first `/`, and the file."""
+    yield from _below(checkout / KIT_SOURCES, f"{names.KIT_PATH[1:]}/jr2", leaves_out={"docs"})
+
 
 def source_files(checkout: Path, image: recipe.KitImage) -> Iterator[tuple[str, Path]]:
     """Yield the sources of an image: path in the image without its first `/`, and the file."""
-    kit = checkout / "runtime/kit/src/jr2"
     services = checkout / "runtime/services/src/jr2_runtime"
-    yield from _below(kit, f"{names.KIT_PATH[1:]}/jr2", leaves_out={"docs"})
+    yield from kit_files(checkout)
     yield from _below(
         services, f"{names.SERVICES_PATH[1:]}/jr2_runtime", leaves_out=image.leaves_out
     )

@@ -20,7 +20,7 @@ from ... import processes
 from ..mirror import lists
 from ..mirror.archive import Archive
 from ..store import LayerCache
-from . import chroot, content, oci, recipe, sbom, tree, wheels
+from . import chroot, compiled, content, oci, recipe, sbom, tree, wheels
 from .debian import base, sets
 from .debian.unpack import unpack
 from .layers import Layer, pack_folder
@@ -93,13 +93,18 @@ class Builder:
         return self._read[name]
 
     def key(
-        self, recipes: Iterable[str], requirements: Iterable[str], debian: Iterable[str]
+        self,
+        recipes: Iterable[str],
+        requirements: Iterable[str],
+        debian: Iterable[str],
+        sources: Iterable[Entry] = (),
     ) -> str:
         """Return the cache key of a layer that follows from these files of ours."""
         places = sorted({place for pattern in recipes for place in _HERE.glob(pattern)})
         parts = [Entry(f"build/{place.relative_to(_HERE)}", "file", place) for place in places]
         parts += [Entry(name, "file", self.requirements(name)) for name in requirements]
         parts += [Entry(f"debian/{name}", "file", self._list_path(name)) for name in debian]
+        parts += sources
         return tree_hash(parts, salt=f"{self.architecture} {_FROM_NAMES}")[: names.SHORT_HASH]
 
     def debian(self) -> Path:
@@ -155,6 +160,45 @@ class Builder:
         key = self.key([*_ROOT_RECIPE, "tree.py"], [], [item.name for item in sets.SETS])
         return self.cache.entry("tree", key, make)
 
+    def compiled(self) -> Path:
+        """Return the cache entry of the machine code of the Kit's kernel: its tar, and its `root`."""
+        packages = self.packages("compiler")
+        kit_packages = self._kit_packages()
+        kit = self.checkout / content.KIT_SOURCES
+
+        def make(folder: Path) -> Layer:
+            fetched = self.archive.fetch(packages)
+            self.say("kernel: compiling")
+            tools = self.cache.root / "compiler.part"
+            shutil.rmtree(tools, ignore_errors=True)
+            tools.mkdir()
+            unpack(fetched, tools)
+            base.overlay([self.debian() / "root", tools], self.cache.work)
+            _unpack_layer(self.cache.layer(kit_packages), self.cache.work)
+            listed = self.requirements("compiler").read_text()
+            place = self.cache.work / compiled.COMPILER_PATH[1:]
+            wheels.install_wheels(self.uv, listed, place, self.architecture)
+            (folder / "root").mkdir()
+            compiled.compile_kit(self.cache.work, kit, folder / "root")
+            for spent in (tools, self.cache.work):
+                shutil.rmtree(spent)
+            return pack_folder(folder / "root", folder / "layer.tar")
+
+        # The types of a module that is not compiled decide the code of one that is.
+        sources = [
+            Entry(path, "file", place)
+            for path, place in content.kit_files(self.checkout)
+            if place.suffix == ".py"
+        ]
+        recipes = [*_ROOT_RECIPE, "wheels.py", "compiled.py"]
+        key = self.key(recipes, ["kit", "compiler"], ["base", "compiler"], sources)
+        return self.cache.entry("compiled", key, make)
+
+    def _kit_packages(self) -> Path:
+        """Return the cache entry of what the Kit imports."""
+        kit = self.requirements("kit").read_text()
+        return self._wheels("kit", ["kit"], kit, names.KIT_PATH)
+
     def _wheels(self, name: str, files: list[str], requirements: str, path: str) -> Path:
         root = self.debian() / "root"
 
@@ -181,10 +225,12 @@ class Builder:
         found = [self.debian()]
         if image.has_tree:
             found += [self.userland(), self.tree()]
-        found.append(self._wheels("kit", ["kit"], kit, names.KIT_PATH))
+        found.append(self._kit_packages())
         if services:
             files = ["kit", image.requirements]
             found.append(self._wheels(image.requirements, files, services, names.SERVICES_PATH))
+        if image.is_compiled:
+            found.append(self.compiled())
         return found
 
     def _sources(self, image: recipe.KitImage) -> Layer:
@@ -240,9 +286,7 @@ class Builder:
         """Import all that is ours in the image, so that a lost package is not found in a pod."""
         root = chroot.open_stage(self.debian() / "root", self.cache.work).parent
         for layer in layers[1:]:
-            unpacked = processes.run(["tar", "-xf", layer.path, "-C", root])
-            if unpacked.returncode != 0:
-                raise StepFailed(f"cannot unpack {layer.path}: {unpacked.stderr.strip()}")
+            _unpack_layer(layer, root)
         if image.has_tree:
             # What a Sandbox mounts is all that its pod has of us: nothing else may be needed.
             alone = self.cache.root / "alone.part"
@@ -253,8 +297,16 @@ class Builder:
             shutil.rmtree(root)
             root = alone
         source = recipe.IMPORT_PATH + _IMPORT_ALL
+        if image.is_compiled:
+            source += compiled.IMPORT_COMPILED
         chroot.run_inside(root, [image.python, "-ISB", "-c", source])
         shutil.rmtree(root)
+
+
+def _unpack_layer(layer: Layer, root: Path) -> None:
+    done = processes.run(["tar", "-xf", layer.path, "-C", root])
+    if done.returncode != 0:
+        raise StepFailed(f"cannot unpack {layer.path}: {done.stderr.strip()}")
 
 
 def _installed(entry: Path) -> list[wheels.Wheel]:

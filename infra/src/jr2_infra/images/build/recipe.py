@@ -2,7 +2,8 @@
 
 The lower layers are shared: Debian's Python and what it needs, the closure of the distribution
 `jr2`, the packages of the services, and our own sources with the launchers. An edit of our sources
-thus renews the smallest layer only. The Harness image has two more: what an Agent finds in the
+thus renews the smallest layer only, and where it is one of the Kit, the machine code of its kernel
+in the image of the Orchestrator (`compiled`). The Harness image has two more: what an Agent finds in the
 stock Sandbox Image, and the tree that runs in any image (`tree`).
 
 Source: design §6.1, §6.2 and §4.4 (a worker never sees the packages of the services).
@@ -73,6 +74,7 @@ class KitImage:
         title: a line for people.
         debian: the sets of Debian packages that its layers are made of, the lowest first.
         has_tree: whether it carries the tree that runs in any image.
+        is_compiled: whether it carries machine code of the Kit's kernel (`compiled`).
         requirements: the file in `requirements/` with its pinned packages, without `.txt`.
         python: the interpreter of its launchers.
         programs: a launcher's path and the module whose `main` it calls; the first is the
@@ -87,6 +89,7 @@ class KitImage:
     title: str
     debian: tuple[str, ...] = ("base",)
     has_tree: bool = False
+    is_compiled: bool = False
     requirements: str
     python: str = PYTHON
     programs: tuple[tuple[str, str], ...]
@@ -98,7 +101,15 @@ class KitImage:
     @property
     def lists(self) -> tuple[str, ...]:
         """The sets of Debian packages that decide its content, those of the build included."""
-        return (*self.debian, "tools") if self.has_tree else self.debian
+        tools = ("tools",) if self.has_tree else ()
+        compiler = ("compiler",) if self.is_compiled else ()
+        return (*self.debian, *tools, *compiler)
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The files in `requirements/` that decide its content, without `.txt`."""
+        compiler = ("compiler",) if self.is_compiled else ()
+        return ("kit", self.requirements, *compiler)
 
 
 ELK: Final = Vendored(
@@ -112,6 +123,7 @@ ELK: Final = Vendored(
 ORCHESTRATOR: Final = KitImage(
     name=names.IMAGE_ORCHESTRATOR,
     title="The Orchestrator of a jr2 Instance, and the worker that runs its Workflows",
+    is_compiled=True,
     requirements="orchestrator",
     programs=(
         (names.LAUNCHER_ORCHESTRATOR, "jr2_runtime.orchestrator"),

@@ -19,15 +19,15 @@ def resolve_sets(archive: Archive) -> dict[str, tuple[Package, ...]]:
     Raises:
         StepFailed: apt cannot resolve a set, or a mirror cannot be reached.
     """
-    held: set[str] = set()
-    dropped: set[str] = set()
-    asks: list[str] = []
     found: dict[str, tuple[Package, ...]] = {}
     for wanted in SETS:
-        asks += wanted.asks
-        dropped = (dropped | wanted.drops) - set(wanted.asks)
+        asks: list[str] = []
+        left_out: set[str] = set()
+        for each in wanted.from_the_lowest():
+            asks += each.asks
+            left_out = (left_out | each.drops) - set(each.asks)
+            left_out |= {package.name for package in found.get(each.name, ())}
         found[wanted.name] = tuple(
-            package for package in archive.resolve(asks) if package.name not in held | dropped
+            package for package in archive.resolve(asks) if package.name not in left_out
         )
-        held |= {package.name for package in found[wanted.name]}
     return found

@@ -21,11 +21,10 @@ Source: design §4.1 and §4.3, spec/runtime.md §1.7 and §1.9.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from .. import accepted, host_wire
 from ..chart import Chart, Invocation, Timer
-from ..errors import Refusal
 from ..events import AgentFault, Event, event_name
 from ..host_wire import Command, PickReceipt
 from ..run_data import Start
@@ -35,6 +34,7 @@ from .faults import USER_ERRORS, Fault
 from .keys import BETWEEN, gate_key, locate
 from .outbox import MAX_MICROSTEPS, Outbox, stop_command
 from .picks import allowed, find, may_move
+from .refused import EventRefused
 from .running import MachineStep, live_keys, open_addresses
 
 __all__ = [
@@ -51,21 +51,6 @@ __all__ = [
     "step",
     "stop_live",
 ]
-
-Code = Literal[400, 404, 409, 412]
-
-
-class EventRefused(Refusal):
-    """An event or an input is not for this run now; nothing changed.
-
-    Args:
-        code: the HTTP status that fits.
-        message: says what would have been accepted.
-    """
-
-    def __init__(self, code: Code, message: str) -> None:
-        super().__init__(message)
-        self.code: Code = code
 
 
 class Step(NamedTuple):

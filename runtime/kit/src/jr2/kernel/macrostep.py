@@ -284,7 +284,7 @@ class Macrostep(ABC):
                 raise WrongType(f"returned {type(answer).__name__}, not bool")
         except USER_ERRORS as error:
             broke(f"the guard of {self._where(transition)}", error)
-        return answer
+        return answer is True
 
     def _act(self, actions: Iterable[Action], data: Any, origin: Transition | Node) -> None:
         for action in actions:

@@ -199,6 +199,7 @@ class MachineStep(Macrostep):
         gate = node.gate
         assert gate is not None
         try:
+            address: object
             if gate.gate is None:
                 address = ".".join((*self.place.actors, node.id))
             else:
@@ -355,14 +356,14 @@ class MachineStep(Macrostep):
         gone = {key for item, key in over.items() if item not in listed}
         if gone:
             self.ended -= gone
-        for item, value in listed.items():
-            if item in known or item in over:
+        for wanted, value in listed.items():
+            if wanted in known or wanted in over:
                 continue
-            if not is_text(item, LONGEST_NAME):
-                raise Fault(f"{what} have the id {item!r}: an id is a short text without /")
+            if not is_text(wanted, LONGEST_NAME):
+                raise Fault(f"{what} have the id {wanted!r}: an id is a short text without /")
             self.count += 1
-            key = item_key(prefix, self.count, item)
-            self._start_child(key, invocation, value, f'the input of item "{item}" of {pool}')
+            key = item_key(prefix, self.count, wanted)
+            self._start_child(key, invocation, value, f'the input of item "{wanted}" of {pool}')
 
     # --- the context ------------------------------------------------------------------------------
     def _written(self) -> tuple[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +11,7 @@ SUITE: Final = "bookworm"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageSet:
-    """Packages that are resolved together, above those of the sets below.
+    """Packages that are resolved together, above those of the set below.
 
     Args:
         name: the middle of `requirements/debian-<name>.<architecture>.txt`.
@@ -19,12 +19,20 @@ class PackageSet:
         drops: dependencies that only a package's scripts, or a program that no image starts, need;
             a set above drops them too, unless it asks for them.
         links: path → target of links that scripts and packages that are dropped would have made.
+        below: the set on which it lies; it holds nothing that this one or those below it hold.
     """
 
     name: str
     asks: tuple[str, ...]
     drops: frozenset[str] = frozenset()
     links: Mapping[str, str] = field(default_factory=dict)
+    below: PackageSet | None = None
+
+    def from_the_lowest(self) -> Iterator[PackageSet]:
+        """Yield the sets on which this one lies, the lowest first, and then itself."""
+        if self.below is not None:
+            yield from self.below.from_the_lowest()
+        yield self
 
 
 BASE: Final = PackageSet(
@@ -51,14 +59,38 @@ HARNESS: Final = PackageSet(
         }
     ),
     links={"usr/bin/awk": "mawk", "usr/bin/pager": "less"},
+    below=BASE,
 )
 """What an Agent finds in the stock Sandbox Image, and what the tree in `/opt/jr2` is made of."""
 
-TOOLS: Final = PackageSet(name="tools", asks=("patchelf",))
-"""Programs that the build runs and no image holds."""
+TOOLS: Final = PackageSet(name="tools", asks=("patchelf",), below=HARNESS)
+"""Programs that make the tree of the Harness, and that no image holds."""
 
-SETS: Final = (BASE, HARNESS, TOOLS)
-"""From the lowest up: each holds what those before it do not."""
+COMPILER: Final = PackageSet(
+    name="compiler",
+    asks=("gcc", "libc6-dev", "libpython3.11-dev"),
+    drops=frozenset(
+        {
+            # Sanitizers and runtimes of other languages, and headers that Python's do not include.
+            *("libasan8", "libatomic1", "libgomp1", "libitm1", "liblsan0", "libquadmath0"),
+            *("libtsan2", "libubsan1", "libgprofng0", "libpython3.11", "libexpat1-dev"),
+            *(
+                "libhwasan0",
+                "libc-dev-bin",
+                "libcrypt-dev",
+                "libnsl-dev",
+                "libtirpc-dev",
+                "rpcsvc-proto",
+            ),
+            "zlib1g-dev",
+        }
+    ),
+    below=BASE,
+)
+"""What makes machine code of the Kit's kernel, and no image holds (ADR-0114)."""
+
+SETS: Final = (BASE, HARNESS, TOOLS, COMPILER)
+"""Each after the one below it."""
 
 LEFT_OUT: Final = (
     "/usr/share/applications",

@@ -43,12 +43,17 @@ from .transition import Transition, after_step, fault
 
 TAKEN: Final = Answer(code=200, body='{"ok":true}')
 """What is answered to an event that was taken."""
-MOST_AT_ONCE: Final = 32
-"""How many runs go in one batch."""
+MOST_AT_ONCE: Final = 64
+"""How many runs go in one batch at most."""
+FEW: Final = 32
+"""So many runs go in one batch also where that leaves nothing for the other ones."""
 BATCH_BYTES: Final = 8 * 2**20
 """What the runs of one batch take at most before their steps, but for the last of them."""
-BATCHES: Final = 4
-"""How many batches of an Assembly are under way at once."""
+BATCHES: Final = 2
+"""How many batches of an Assembly are under way at once: one in its process, one in the store.
+
+Each batch is a commit and two trips, so more and smaller ones cost more than they save (ADR-0162).
+"""
 QUIET: Final = 16
 """After so many events of which none met another one, the next is believed to meet none either."""
 _MOST_FOUND: Final = 256
@@ -278,7 +283,7 @@ class Batches:
                 self._bytes += size
                 box.bytes = size
         line.ready.append(box)
-        if line.under_way < BATCHES and line.beginning * MOST_AT_ONCE < len(line.ready):
+        if line.under_way < BATCHES and line.beginning * share(len(self._boxes)) < len(line.ready):
             line.under_way += 1
             line.beginning += 1
             self._begin(self._work(line))
@@ -303,8 +308,8 @@ class Batches:
     def _next(self, line: _Line) -> list[Mailbox]:
         """Take the next batch from a line."""
         batch: list[Mailbox] = []
-        size = 0
-        while line.ready and len(batch) < MOST_AT_ONCE and size < BATCH_BYTES:
+        size, most = 0, share(len(self._boxes))
+        while line.ready and len(batch) < most and size < BATCH_BYTES:
             box = line.ready.popleft()
             batch.append(box)
             size += box.bytes
@@ -512,6 +517,15 @@ class Batches:
         item.succeed()
         box.drop(item)
         self._go_on(box)
+
+
+def share(runs: int) -> int:
+    """Return how many runs a batch takes, so that all batches are of about one length.
+
+    Args:
+        runs: how many have an event that waits or is being taken.
+    """
+    return min(MOST_AT_ONCE, max(FEW, -(-runs // BATCHES)))
 
 
 def _no_run(box: Mailbox) -> EventRefused:
