@@ -14,6 +14,7 @@ import re
 from typing import Any, ClassVar, Final, Literal, get_args
 
 from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, JsonValue
+from pydantic_core import from_json
 
 from .errors import BuildRefused
 
@@ -201,5 +202,11 @@ def description(model: type[BaseModel]) -> str | None:
 
 
 def message_wire(message: Message) -> tuple[str, JsonValue]:
-    """Return the type and the JSON payload of a message."""
-    return type(message).__jr2_name__, message.model_dump(mode="json")
+    """Return the type and the JSON payload of a message.
+
+    Raises:
+        ValueError: it has no JSON form.
+    """
+    # Through the text, for what UTF-8 cannot write must fail here.
+    payload: JsonValue = from_json(message.__pydantic_serializer__.to_json(message))
+    return type(message).__jr2_name__, payload

@@ -96,7 +96,7 @@ from typing import Any, Generic, TypeVar, is_typeddict, overload
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUserError
 
-from . import kept, rules
+from . import defined, kept, rules
 from .built import BuiltMachine as BuiltMachine
 from .children import Child
 from .drafts import MOST_DEEP, StateDraft, compile_chart
@@ -400,14 +400,17 @@ class Machine(Scope[C], Generic[D, C, O]):
         """
         self._draft.change()
         output = self._output
-        problems = self._draft.problems or list(
-            rules.problems(
+        problems = self._draft.problems or [
+            *defined.problems(
+                self._draft, context=self._context, output=output, tasks=self._parts.tasks
+            ),
+            *rules.problems(
                 self._draft,
                 with_output=output is not None,
                 door=self._door,
                 context=self._context,
-            )
-        )
+            ),
+        ]
         if problems:
             raise BuildRefused(*problems)
         chart = compile_chart(

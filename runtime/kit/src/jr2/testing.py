@@ -39,6 +39,7 @@ Source: spec/authoring.md §2.2 (the test seam), design §4.1.
 from __future__ import annotations
 
 import asyncio
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -515,7 +516,7 @@ def _run_task(
         # In a thread of its own, for the test may have a running loop.
         with ThreadPoolExecutor(1) as thread:
             output = thread.submit(lambda: asyncio.run(run())).result()
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, CancelledError) as error:
         return host_wire.TaskFailed(key=command.key, reason=reason(error))
     return host_wire.TaskDone(key=command.key, output=output)
 
