@@ -14,7 +14,7 @@ from tests.bench.durable.measure import Counts, rows, table
 from tests.bench.durable.report import peers
 
 ROOM = 3
-SMALL = Counts(one=200, many=8, peer=0.5, requests=30, rounds=3)
+SMALL = Counts(one=200, many=40, peer=0.5, peer_many=4, requests=30, rounds=3)
 
 
 @pytest.mark.timeout(1200)

@@ -29,10 +29,12 @@ class Counts:
 
     one: int = 1500
     """Steps of the one run."""
-    many: int = 40
-    """Steps of each of 100 runs."""
+    many: int = 200
+    """Steps of each of 100 runs; they take about as long as those of the one run."""
     peer: float = 0.4
-    """The part of that which the slower peers do."""
+    """The part of the steps of the one run that the slower peers do."""
+    peer_many: int = 16
+    """Steps of each of 100 runs that they do."""
     requests: int = 150
     """Of each connection."""
     parked: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -162,16 +164,16 @@ def rows(python: str, counts: Counts) -> list[Row]:
         python: the interpreter of the peers' environment.
         counts: how much is done.
     """
-    few, some = int(counts.one * counts.peer), max(2, int(counts.many * counts.peer))
+    few = int(counts.one * counts.peer)
     measures: dict[str, Callable[[], float]] = {
         "bare": lambda: on_disk(lambda folder: bare.steps(folder, few)),
-        "stream": lambda: peer(python, "sqlite", counts.one * 2, 1),
+        "stream": lambda: peer(python, "sqlite", counts.one * 4, 1),
         "one": lambda: asyncio.run(ours.steps(counts.one, 1)),
         "graph": lambda: peer(python, "langgraph", few, 1),
         "dbos": lambda: peer(python, "dbos", few, 1),
         "many": lambda: asyncio.run(ours.steps(counts.many, 100)),
-        "dbos of many": lambda: peer(python, "dbos", some, 100),
-        "heavy": lambda: asyncio.run(ours.steps(max(5, counts.many // 2), 100, 100_000)),
+        "dbos of many": lambda: peer(python, "dbos", counts.peer_many, 100),
+        "heavy": lambda: asyncio.run(ours.steps(max(5, counts.many // 10), 100, 100_000)),
     }
     rounds = [{name: measure() for name, measure in measures.items()} for _ in range(counts.rounds)]
     middle = {name: median(each[name] for each in rounds) for name in measures}
