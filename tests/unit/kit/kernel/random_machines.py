@@ -46,14 +46,40 @@ async def work(n: int) -> int:
     return n
 
 
+WRONG = ("guard", "assign", "emit", "raise_")
+"""The function of a transition that does not do as it must."""
+VALUES: dict[str, Callable[[], Any]] = {
+    "none": lambda: None,
+    "zero": lambda: 0,
+    "one": lambda: 1,
+    "text": lambda: "text",
+    "empty": tuple,
+    "list": lambda: [Told(n=1)],
+    "event": lambda: Inner(n=1),
+    "message": lambda: (Told(n=2), Told(n=3)),
+    "model": lambda: Red(n=1),
+    "class": lambda: Ctx,
+    "unchecked": lambda: Ctx.model_construct(**dict[str, Any](n="text")),
+    "lacking": lambda: EVENTS["nothing"],
+    "unfit": lambda: Ctx.model_validate({"n": []}),
+}
+"""What it gives back in place of what it must."""
 EVENTS: dict[str, type[Event]] = {"red": Red, "green": Green, "inner": Inner}
 
 
 @st.composite
-def specs(draw: st.DrawFn, *, with_child: bool = True) -> Spec:
-    """Draw the specification of a Machine."""
-    child = draw(specs(with_child=False)) if with_child and draw(st.booleans()) else None
+def specs(draw: st.DrawFn, *, with_child: bool = True, wrong: bool = False) -> Spec:
+    """Draw the specification of a Machine.
+
+    Args:
+        with_child: whether it may have a child Machine.
+        wrong: whether functions of it may raise, or give back what they must not.
+    """
+    child = None
+    if with_child and draw(st.booleans()):
+        child = draw(specs(with_child=False, wrong=wrong))
     count = [0]
+    wrongs = st.sampled_from([*[None] * 12, *WRONG]) if wrong else st.none()
 
     def route(**more: Any) -> Spec:
         return {
@@ -62,6 +88,8 @@ def specs(draw: st.DrawFn, *, with_child: bool = True) -> Spec:
             "adds": draw(st.booleans()),
             "tells": draw(st.integers(0, 5)) == 0,
             "raises": draw(st.integers(0, 5)) == 0,
+            "wrong": draw(wrongs),
+            "what": draw(st.sampled_from(sorted(VALUES))) if wrong else "none",
             **more,
         }
 
@@ -127,13 +155,16 @@ def build(spec: Spec) -> BuiltMachine[Any, Ctx, None]:
 
     def route(one: Spec) -> dict[str, Any]:
         bar = one["bar"]
-        return {
+        made: dict[str, Any] = {
             "to": None if one["to"] is None else targets[one["to"] % len(targets)],
             "guard": lambda c, *_: c.n % 5 >= bar,
             "assign": (lambda c, *_: c.set(n=c.n + 1)) if one["adds"] else None,
             "emit": (lambda c, *_: Told(n=c.n)) if one["tells"] else None,
             "raise_": (lambda c, *_: Inner(n=c.n)) if one["raises"] else None,
         }
+        if one["wrong"] is not None:
+            made[one["wrong"]] = lambda *_: VALUES[one["what"]]()
+        return made
 
     def writes(line: str) -> Callable[[Ctx], Ctx]:
         return lambda c: c.set(log=(*c.log, line)[-8:])
