@@ -62,6 +62,19 @@ def test_a_page_whose_forward_is_cut_while_it_loads_comes_up(
     shows_gate(page, run)
 
 
+@pytest.mark.parametrize("before", [b'<link rel="icon"', b"</html>"])
+def test_a_page_that_is_cut_itself_comes_up(
+    console: Console, forward: Proxy, before: bytes
+) -> None:
+    """The browser waits for the rest of it, so it runs nothing that waits for the end."""
+    forward.cut_answers_in = (before, 0)
+    page = console.browser.open("about:blank")
+    page.send("Page.navigate", url=f"{forward.url}/workflows/ledger")
+    page.until(lambda: forward.cut_answers_in is None, "the cut")
+    page.wait(LIVE, "the feed")
+    page.wait(DRAWN)
+
+
 def test_a_page_goes_on_after_each_cut_of_its_feeds(console: Console, forward: Proxy) -> None:
     run = console.pod.start_run("ledger")
     page = signed_in(console, forward, f"/workflows/ledger?run={run}")

@@ -136,6 +136,7 @@ def test_the_page_names_files_of_its_own_alone_and_holds_one_script() -> None:
     named = re.findall(r'(?:src|href)="(?!#)([^"]*)"', page)
     assert named
     assert all(each.removeprefix("/assets/") in assets for each in named)
+    assert re.search(r"<head>\s*<script>", page), "a page that is cut before it is never read again"
     (script,) = re.findall(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in console.security(page.encode())["Content-Security-Policy"]
