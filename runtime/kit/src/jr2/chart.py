@@ -136,6 +136,8 @@ class Gate:
     """The address, unique among the open Gates of a run; `None`: the actor path and the state."""
     meta: Callable[[Any], Any] | None
     accepts: tuple[type[Event], ...]
+    named: str | None = None
+    """Without an address: the name that stands in the place of the state."""
     by_name: Mapping[str, type[Event]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

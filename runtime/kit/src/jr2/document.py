@@ -158,7 +158,9 @@ def _state(chart: Chart, node: Node) -> dict[str, Any]:
             told[what] = [action.kind for action in actions]
     if node.gate is not None:
         told["gate"] = {
-            "id": node.id if node.gate.gate is None else _fixed(node.gate.gate),
+            "id": (
+                node.gate.named or node.id if node.gate.gate is None else _fixed(node.gate.gate)
+            ),
             "accepts": [event_name(event) for event in node.gate.accepts],
         }
     if node.kind == "history":

@@ -58,6 +58,8 @@ class GateDraft:
     gate: str | Callable[[Any], str] | None
     meta: Callable[[Any], Any] | None
     accepts: tuple[type[Event], ...] | None
+    named: str | None = None
+    """As `Gate.named` of the chart."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -272,7 +274,7 @@ def vocabulary(root: StateDraft) -> tuple[type[Event], ...]:
 def address(draft: StateDraft) -> str | Callable[[Any], str]:
     """Return the address of a state's Gate."""
     assert draft.gate is not None
-    return draft.id if draft.gate.gate is None else draft.gate.gate
+    return draft.gate.named or draft.id if draft.gate.gate is None else draft.gate.gate
 
 
 def _number(draft: StateDraft, order: dict[StateDraft, int]) -> None:
@@ -320,7 +322,12 @@ def _node(draft: StateDraft, order: dict[StateDraft, int]) -> Node:
     gate = None
     if draft.gate is not None:
         accepts = external(draft) if draft.gate.accepts is None else draft.gate.accepts
-        gate = Gate(gate=draft.gate.gate, meta=draft.gate.meta, accepts=accepts)
+        gate = Gate(
+            gate=draft.gate.gate,
+            meta=draft.gate.meta,
+            accepts=accepts,
+            named=draft.gate.named,
+        )
     return Node(
         index=index,
         kind=_kind(draft),

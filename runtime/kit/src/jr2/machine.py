@@ -409,6 +409,10 @@ class Machine(Scope[C], Generic[D, C, O]):
                 with_output=output is not None,
                 door=self._door,
                 context=self._context,
+                charts={
+                    slot: child.chart
+                    for slot, child in (*self._parts.children.items(), *self._draft.inline.items())
+                },
             ),
         ]
         if problems:

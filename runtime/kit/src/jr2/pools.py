@@ -45,7 +45,7 @@ R = TypeVar("R")
 WORKER: Final = "worker"
 """The slot of the worker; `customize` reaches the worker's own parts without it."""
 SOURCE: Final = "source"
-"""The address of the Gate that wakes a pool."""
+"""The Gate that wakes a pool; of a composed pool, its actor path stands before it."""
 
 
 class Next(BaseModel, Generic[T]):
@@ -69,7 +69,8 @@ class Source(Generic[T]):
     Args:
         next: takes the ids of the items that run, and returns the next one, or `None`. It runs as a
             task, so at least once for each time that the pool asks.
-        wake: the event that says that there may be more; it comes to the Gate `source`.
+        wake: the event that says that there may be more; it comes to the Gate `source`, with the actor
+            path before it when the pool is composed.
         poll_every: how long a pool that waits waits before it asks again.
     """
 
@@ -204,7 +205,8 @@ def pool(
     if on_drained == "final":
         waiting.always(to=m.final("ended", output), guard=lambda c: not c.active)
     if source.wake is not None:
-        running.gate(gate=SOURCE, accepts=(source.wake,))
+        running.gate(accepts=(source.wake,))
+        running._draft.gate.named = SOURCE
         running.on(source.wake, assign=lambda c, _: c.set(stale=True))
     if source.poll_every is not None:
         waiting.after(source.poll_every, guard=lambda c: len(c.active) < c.cap, to=asking)

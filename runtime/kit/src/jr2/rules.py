@@ -8,13 +8,15 @@ Source: spec/authoring.md §2.2, §2.3, §2.6, §2.8.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from pydantic import BaseModel
 from pydantic.errors import PydanticUserError
 
 from . import accepted, field_names
+from .addresses import addresses
+from .chart import Chart
 from .drafts import GateDraft, StateDraft, TransitionDraft, address, external, picks, vocabulary
 from .events import Event, event_name, semantics
 from .run_data import Context
@@ -27,8 +29,17 @@ def problems(
     with_output: bool,
     door: type[BaseModel] | None,
     context: type[Context],
+    charts: Mapping[str, Chart],
 ) -> Iterator[str]:
-    """Yield each rule that a Machine does not meet, in document order."""
+    """Yield each rule that a Machine does not meet, in document order.
+
+    Args:
+        root: the Machine.
+        with_output: whether it says what a run ends with.
+        door: of the Machine.
+        context: of the Machine.
+        charts: the Machines that it composes, by slot.
+    """
     if not root.children:
         yield root.said("has no states")
     for field in _with_sets(context):
@@ -45,7 +56,7 @@ def problems(
     for draft in root.down():
         for problem in _state(draft, with_output=with_output):
             yield draft.said(problem)
-        for problem in _shared(draft, actors=actors, gates=gates):
+        for problem in _shared(draft, actors=actors, gates=gates, charts=charts):
             yield draft.said(problem)
     yield from _vocabulary(root)
 
@@ -152,37 +163,57 @@ def _targets(draft: StateDraft, transition: TransitionDraft) -> Iterator[str]:
             )
 
 
-def _shared(draft: StateDraft, *, actors: Users, gates: Users) -> Iterator[str]:
+def _shared(
+    draft: StateDraft, *, actors: Users, gates: Users, charts: Mapping[str, Chart]
+) -> Iterator[str]:
     """Refuse names that two states have which may be active at once: a run is addressed by them.
 
     Args:
         draft: the next state in document order.
         actors: the states before it by the children that they invoke.
-        gates: the states before it by the addresses of their Gates.
+        gates: the states before it by the addresses of their Gates, and of those in the Machines
+            that they invoke.
+        charts: the Machines that are invoked, by slot.
     """
     for one in draft.invocations:
         if one.kind != "child":
             continue
         other = actors.with_(one.actor, draft)
+        actors.add(one.actor, draft)
         if other is not None:
             yield (
                 f'invokes the child "{one.actor}", and so does state "{other.id}", which may '
                 "be active at once: give one of them an id="
             )
-        actors.add(one.actor, draft)
+            continue
+        for gate in () if one.slot not in charts else addresses(charts[one.slot], [one.actor]):
+            other = gates.with_(gate, draft)
+            if other is not None:
+                yield (
+                    f'invokes the child "{one.actor}", which has the Gate "{gate}", and so has '
+                    f'the state "{other.id}", which may be active at once'
+                )
+            gates.add(gate, draft)
     if draft.gate is None:
         return
     called = address(draft)
     if not isinstance(called, str):
         return
-    for above in list(draft.up())[1:]:
-        if above.gate is not None and address(above) == called:
-            yield f'has a Gate "{called}", and so has the state "{above.id}" around it'
-    other = gates.beside(called, draft)
+    around = [
+        above
+        for above in list(draft.up())[1:]
+        if above.gate is not None and address(above) == called
+    ]
+    for above in around:
+        yield f'has a Gate "{called}", and so has the state "{above.id}" around it'
+    other = gates.beside(called, draft) if around else gates.with_(called, draft)
     if other is not None:
-        yield (
-            f'has a Gate "{called}", and so has the state "{other.id}", which may be active at once'
+        whose = (
+            "a Machine that it invokes"
+            if other is draft
+            else f'the state "{other.id}", which may be active at once'
         )
+        yield f'has a Gate "{called}", and so has {whose}'
     gates.add(called, draft)
 
 

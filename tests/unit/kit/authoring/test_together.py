@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jr2 import BuildRefused, Context, ExternalEvent, Machine, State
+from jr2 import BuildRefused, BuiltMachine, Context, ExternalEvent, Machine, State
 from jr2.drafts import StateDraft
 from jr2.together import Users
 
@@ -124,6 +124,56 @@ def test_a_gate_named_like_the_default_of_another_region_is_refused() -> None:
         'machine "m": state "both.right" has a Gate "both.left", and so has the state "both.left", '
         "which may be active at once",
     )
+
+
+def approving(gate: str | None) -> BuiltMachine[Any, Any, None]:
+    """Return a Machine to compose that waits at a Gate."""
+    m = Machine("approving")
+    m.state("review", initial=True).gate(gate=gate).on(Go, to=m.final("done"))
+    return m.build()
+
+
+def test_gates_of_composed_machines_are_told_apart_before_a_run() -> None:
+    m = machine()
+    both = m.parallel("both", initial=True)
+    for region in ("left", "right"):
+        both.state(region).invoke(m.child(region, approving("approve")))
+    nested = Machine("nested")
+    nested.state("inside", initial=True).invoke(nested.child("deep", approving(None)))
+    both.state("third").invoke(m.child("third", nested.build()))
+    both.state("fourth").gate(gate="third.deep.review").on(Go)
+    around = both.state("fifth")
+    around.invoke(m.child("fifth", approving("mine")))
+    around.state("within", initial=True).gate(gate="mine").on(Go)
+    own = both.state("sixth")
+    own.gate(gate="its own").on(Go)
+    own.invoke(m.child("sixth", approving("its own")))
+
+    with pytest.raises(BuildRefused) as refused:
+        m.build()
+
+    text = 'and so has the state "{}", which may be active at once'
+    assert refused.value.problems == (
+        'machine "m": state "both.right" invokes the child "right", which has the Gate "approve", '
+        + text.format("both.left"),
+        'machine "m": state "both.fourth" has a Gate "third.deep.review", '
+        + text.format("both.third"),
+        'machine "m": state "both.fifth.within" has a Gate "mine", ' + text.format("both.fifth"),
+        'machine "m": state "both.sixth" has a Gate "its own", and so has a Machine that it invokes',
+    )
+
+
+def test_gates_of_composed_machines_that_follow_each_other_are_fine() -> None:
+    m = machine()
+    first, second = m.state("first", initial=True), m.state("second")
+    child = m.child("child", approving("approve"))
+    first.invoke(child).done(to=second)
+    second.invoke(child).done(to=m.final("done"))
+    default = m.parallel("default")
+    for region in ("left", "right"):
+        default.state(region).invoke(m.child(region, approving(None)))
+
+    m.build()
 
 
 def test_one_gate_name_in_states_that_are_never_active_at_once_is_fine() -> None:

@@ -346,7 +346,7 @@ def test_a_child_of_another_shape_is_no_snapshot() -> None:
 
 def test_two_gates_of_one_address_are_refused_over_the_whole_run() -> None:
     inner = Machine("inner", context=Ctx, start=lambda _: Ctx())
-    inner.state("waits", initial=True).gate(gate="same").on(Leave)
+    inner.state("waits", initial=True).gate(gate=lambda _: "same").on(Leave)
     m = Machine("parent", context=Ctx, start=lambda _: Ctx())
     hosting = m.state("hosting", initial=True)
     hosting.gate(gate="same").on(Leave)

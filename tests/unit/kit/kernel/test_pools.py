@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -18,9 +19,11 @@ from jr2 import (
     Next,
     PoolOutput,
     Source,
+    charts,
     customize,
     pool,
 )
+from jr2 import testing as desk
 from jr2.parts.carried import visits
 from tests.unit.kit.kernel.runs import Run
 
@@ -337,6 +340,20 @@ def test_a_composer_reaches_the_worker_through_the_pool() -> None:
     assert bound.shape() == machine.shape()
     with pytest.raises(BuildRefused, match="names the Agent 'nobody'"):
         customize(machine, agents={"nobody": {"model": "a/b"}})
+
+
+def test_composed_pools_are_woken_each_at_its_own_gate() -> None:
+    m = Machine("two")
+    both = m.parallel("both", initial=True)
+    for name in ("left", "right"):
+        both.state(name).invoke(m.child(name, jobs()), lambda c: PoolDoor())
+    machine = m.build()
+
+    assert desk.start(machine).gates == ["left.source", "right.source"]
+    assert desk.start(jobs(), PoolDoor()).gates == ["source"]
+    assert "waits at Gate left.source" in charts.draw(machine.chart)
+    told = json.dumps(machine.children["left"].document())
+    assert '"gate": {"id": "source"' in told
 
 
 def test_what_is_wrong_with_a_pool_is_said_at_once() -> None:

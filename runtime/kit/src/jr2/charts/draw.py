@@ -186,7 +186,7 @@ class _Machine:
         ]
         if node.gate is not None:
             gate = node.gate.gate
-            own = ".".join((*self.actors, node.id))
+            own = ".".join((*self.actors, node.gate.named or node.id))
             name = "(computed)" if callable(gate) else gate or own
             said.append(f"waits at Gate {name}")
         return said

@@ -201,7 +201,7 @@ class MachineStep(Macrostep):
         try:
             address: object
             if gate.gate is None:
-                address = ".".join((*self.place.actors, node.id))
+                address = ".".join((*self.place.actors, gate.named or node.id))
             else:
                 address = gate.gate if isinstance(gate.gate, str) else gate.gate(self.context)
             meta = None if gate.meta is None else gate.meta(self.context)
