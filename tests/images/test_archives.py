@@ -8,6 +8,7 @@ import re
 import pytest
 
 from jr2 import names
+from jr2_infra.images.build import compiled
 
 from .conftest import BUILD, CHECKOUT, Image, run
 
@@ -121,6 +122,23 @@ def test_the_sbom_lists_the_wheels_that_are_in_it(image: Image) -> None:
     for wheel, hashes in listed.items():
         if wheel not in own:
             assert f"--hash=sha256:{hashes[0]['content']}" in pinned
+
+
+def test_the_kernel_is_machine_code_where_runs_are_made_and_no_compiler_is_there(
+    images: dict[str, Image],
+) -> None:
+    sources = {f"opt/jr2/kit/{module.replace('.', '/')}" for module in compiled.MODULES}
+    for image in images.values():
+        held = {member.name for member in image.members()}
+        machine_code = {
+            name.partition(".cpython-")[0].removesuffix("/__init__")
+            for name in held
+            if name.startswith("opt/jr2/kit/jr2/") and name.endswith(".so")
+        }
+        assert machine_code == (sources if image.name == names.IMAGE_ORCHESTRATOR else set())
+        # The sources are there too, for a traceback shows their lines.
+        assert "opt/jr2/kit/jr2/kernel/macrostep.py" in held
+        assert not [name for name in held if name.endswith(("/gcc", "/Python.h", "/mypyc"))]
 
 
 def test_services_have_no_shell(images: dict[str, Image]) -> None:
