@@ -281,3 +281,66 @@ async def test_what_waits_in_all_connections_is_bounded(monkeypatch: pytest.Monk
         assert False in whole
         for _, writer in peers:
             writer.close()
+
+
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What connections gave to the kernel, in the pieces in which they did."""
+    found: list[bytes] = []
+    made = Connection.connection_made
+
+    def connection_made(self: Connection, transport: asyncio.Transport) -> None:
+        write = transport.write
+
+        def writing(data: bytes) -> None:
+            found.append(bytes(data))
+            write(data)
+
+        monkeypatch.setattr(transport, "write", writing)
+        made(self, transport)
+
+    monkeypatch.setattr(Connection, "connection_made", connection_made)
+    return found
+
+
+async def test_an_answer_goes_in_one_piece(pieces: list[bytes]) -> None:
+    """What is cut between two has no body, and a browser shows it as an empty page."""
+    async with serving() as port:
+        answer = await said(
+            port,
+            b"GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+        )
+
+    first, second = [piece for piece in pieces if piece]
+    assert first.startswith(b"HTTP/1.1 200")
+    assert first.endswith(b"\r\n\r\nok")
+    assert second.startswith(b"HTTP/1.1 200")
+    assert second.endswith(b"\r\n\r\n")
+    assert answer == first + second
+
+
+async def test_a_head_whose_body_does_not_come_yet_goes_alone(pieces: list[bytes]) -> None:
+    read, broken = asyncio.Event(), False
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if broken:
+            raise ValueError
+        await read.wait()
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async with serving(late) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(LIMIT):
+            writer.write(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+            read.set()
+            assert await reader.read() == b"ok"
+        writer.close()
+        assert [piece[-2:] for piece in pieces if piece] == [b"\r\n", b"ok"]
+
+        # Where no body will come there is no answer at all, and that is what a sender sees.
+        broken = True
+        assert await said(port, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") == b""

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from collections.abc import Callable
 from typing import Any, ClassVar, Final, Literal
 
 import h11
@@ -35,6 +36,36 @@ MOST: Final = 4096
 log = logging.getLogger("jr2.serving")
 
 
+class _Joined(h11.Connection):
+    """Keeps the head of an answer back, so that it goes in one piece with what comes first of it.
+
+    Two pieces are two packets: what passes them on may be cut between them, and a browser shows a
+    head without a body as an empty page.
+
+    Args:
+        kept: is called when a head is kept; `head()` then gives what nothing came after.
+    """
+
+    def __init__(self, kept: Callable[[], object]) -> None:
+        super().__init__(h11.SERVER)
+        self._kept = kept
+        self._head: list[bytes] = []
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        """Return what is to be sent now; `send` makes one piece of it."""
+        pieces = super().send_with_data_passthrough(event)
+        if type(event) is h11.Response:
+            self._head = pieces or []
+            self._kept()
+            return []
+        return pieces if pieces is None or not self._head else [*self.head(), *pieces]
+
+    def head(self) -> list[bytes]:
+        """Return the head that was kept, once."""
+        head, self._head = self._head, []
+        return head
+
+
 class Connection(H11Protocol):
     """Reads requests one after the other, each in time."""
 
@@ -46,6 +77,8 @@ class Connection(H11Protocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._answers = _Joined(lambda: self.loop.call_soon(self._send_head))
+        self.conn = self._answers
         self._awaited: Literal["head", "rest", "next"] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stall: asyncio.TimerHandle | None = None
@@ -78,6 +111,11 @@ class Connection(H11Protocol):
         self._look()
 
     # --- what has to be taken ---------------------------------------------------------------------
+    def _send_head(self) -> None:
+        """Send the head of an answer whose body does not come yet, as that of a feed."""
+        if (head := self._answers.head()) and not self.transport.is_closing():
+            self.transport.write(b"".join(head))
+
     def pause_writing(self) -> None:
         """Have the program wait, and the peer take something in time."""
         super().pause_writing()
