@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
@@ -138,50 +139,33 @@ class Builder:
     def tree(self) -> Path:
         """Return the cache entry of the tree that runs in any image."""
         roots = [self.debian() / "root", self.userland() / "root"]
-        packages = self.packages("tools")
 
         def make(folder: Path) -> Layer:
-            fetched = self.archive.fetch(packages)
-            self.say("Harness: making the tree that runs in any image")
-            tools = self.cache.root / "tools.part"
-            shutil.rmtree(tools, ignore_errors=True)
-            tools.mkdir()
-            unpack(fetched, tools)
-            base.overlay([*roots, tools], self.cache.work)
-            made = tree.make_tree(self.cache.work, "/usr/bin/patchelf")
-            place = folder / "root" / names.TREE_SUBPATH
-            place.parent.mkdir(parents=True)
-            made.rename(place)
-            tree.try_tree(folder / "root")
-            for spent in (tools, self.cache.work):
-                shutil.rmtree(spent)
+            doing = "Harness: making the tree that runs in any image"
+            with self._workshop(sets.TOOLS, roots, doing) as root:
+                made = tree.make_tree(root, "/usr/bin/patchelf")
+                place = folder / "root" / names.TREE_SUBPATH
+                place.parent.mkdir(parents=True)
+                made.rename(place)
+                tree.try_tree(folder / "root")
             return pack_folder(folder / "root", folder / "layer.tar")
 
-        key = self.key([*_ROOT_RECIPE, "tree.py"], [], [item.name for item in sets.SETS])
-        return self.cache.entry("tree", key, make)
+        debian = [item.name for item in sets.TOOLS.from_the_lowest()]
+        return self.cache.entry("tree", self.key([*_ROOT_RECIPE, "tree.py"], [], debian), make)
 
     def compiled(self) -> Path:
         """Return the cache entry of the machine code of the Kit's kernel: its tar, and its `root`."""
-        packages = self.packages("compiler")
-        kit_packages = self._kit_packages()
+        roots, kit_packages = [self.debian() / "root"], self._kit_packages()
         kit = self.checkout / content.KIT_SOURCES
 
         def make(folder: Path) -> Layer:
-            fetched = self.archive.fetch(packages)
-            self.say("kernel: compiling")
-            tools = self.cache.root / "compiler.part"
-            shutil.rmtree(tools, ignore_errors=True)
-            tools.mkdir()
-            unpack(fetched, tools)
-            base.overlay([self.debian() / "root", tools], self.cache.work)
-            _unpack_layer(self.cache.layer(kit_packages), self.cache.work)
-            listed = self.requirements("compiler").read_text()
-            place = self.cache.work / compiled.COMPILER_PATH[1:]
-            wheels.install_wheels(self.uv, listed, place, self.architecture)
-            (folder / "root").mkdir()
-            compiled.compile_kit(self.cache.work, kit, folder / "root")
-            for spent in (tools, self.cache.work):
-                shutil.rmtree(spent)
+            with self._workshop(sets.COMPILER, roots, "kernel: compiling") as root:
+                _unpack_layer(self.cache.layer(kit_packages), root)
+                listed = self.requirements("compiler").read_text()
+                place = root / compiled.COMPILER_PATH[1:]
+                wheels.install_wheels(self.uv, listed, place, self.architecture)
+                (folder / "root").mkdir()
+                compiled.compile_kit(root, kit, folder / "root")
             return pack_folder(folder / "root", folder / "layer.tar")
 
         # The types of a module that is not compiled decide the code of one that is.
@@ -191,8 +175,31 @@ class Builder:
             if place.suffix == ".py"
         ]
         recipes = [*_ROOT_RECIPE, "wheels.py", "compiled.py"]
-        key = self.key(recipes, ["kit", "compiler"], ["base", "compiler"], sources)
+        debian = [item.name for item in sets.COMPILER.from_the_lowest()]
+        key = self.key(recipes, ["kit", "compiler"], debian, sources)
         return self.cache.entry("compiled", key, make)
+
+    @contextmanager
+    def _workshop(
+        self, tools: sets.PackageSet, roots: Sequence[Path], doing: str
+    ) -> Iterator[Path]:
+        """Make a throw-away root of other ones and of tools that no image holds.
+
+        Args:
+            tools: their packages.
+            roots: the lower root file systems, the lowest first.
+            doing: what is said meanwhile.
+        """
+        fetched = self.archive.fetch(self.packages(tools.name))
+        self.say(doing)
+        unpacked = self.cache.root / f"{tools.name}.part"
+        shutil.rmtree(unpacked, ignore_errors=True)
+        unpacked.mkdir()
+        unpack(fetched, unpacked)
+        base.overlay([*roots, unpacked], self.cache.work)
+        yield self.cache.work
+        for spent in (unpacked, self.cache.work):
+            shutil.rmtree(spent)
 
     def _kit_packages(self) -> Path:
         """Return the cache entry of what the Kit imports."""
