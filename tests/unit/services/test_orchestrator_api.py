@@ -292,6 +292,17 @@ async def test_a_value_that_would_not_come_back_as_it_came_is_refused(
     assert [(each["runId"], each["status"]) for each in live] == [(run, "active")]
 
 
+async def test_a_payload_that_no_run_could_show_is_refused_and_the_run_goes_on(bench: Any) -> None:
+    run = await bench.start("gate")
+    path = f"/runs/{run}/gates/review/events"
+    for depth, status in ((101, 400), (199, 400), (98, 200)):
+        body = b'{"type": "go", "value": %b}' % (b"[" * depth + b"]" * depth)
+        answer = await bench.client.post(path, content=body, headers=INSTANCE_HEADER)
+        assert answer.status_code == status, depth
+        if status == 400:
+            assert answer.json()["error"] == "the payload is nested too deeply"
+
+
 async def test_a_value_that_only_looks_like_one_is_taken(bench: Any) -> None:
     run = await bench.start("gate")
     values = [1e300, 10**400, "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")]

@@ -14,6 +14,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
+from .nesting import TooDeep, shallow
+
 M = TypeVar("M", bound=BaseModel)
 _encode: Final = json.JSONEncoder().encode
 
@@ -35,11 +37,13 @@ def parse(model: type[M], value: JsonValue, *, by_alias: bool = True) -> M:
     """
     try:
         # The validator itself, and no detour for what most events carry: each step reads one.
-        text = "{}" if value == {} else _encode(value)
+        text = "{}" if value == {} else shallow(_encode(value))
         read: M = model.__pydantic_validator__.validate_json(text, by_alias=by_alias, by_name=True)
         return read
     except ValidationError as bad:
         raise Unfit(problems(bad)) from None
+    except TooDeep as bad:
+        raise Unfit(str(bad)) from None
     except Exception as bad:
         # A validator of the author's; what it says may hold the value.
         raise Unfit(f"{model.__name__} raised {type(bad).__name__} while it was read") from bad

@@ -22,10 +22,11 @@ from . import accepted, host_wire, kept, kernel
 from .chart import Chart, ChildMachine
 from .document import document, view, view_json
 from .kernel import EventRefused, Step
+from .nesting import TooDeep, shallow
 from .parts.providing import NOTHING, FakeAgent, FakeEffect, Fakes, FakeTask, provide
 from .run_data import Context, Start
 from .shape import shape_digest
-from .snapshot import Snapshot, from_json
+from .snapshot import Snapshot, from_json, json_text
 from .tasks import Task
 
 if TYPE_CHECKING:
@@ -190,7 +191,13 @@ class BuiltMachine(Generic[D, C, O]):
             InputRefused: the input does not fit the door.
         """
         parsed: Any = input
-        if self.door is not None:
+        if self.door is None:
+            try:
+                shallow(json_text(input))
+            except TooDeep as deep:
+                text = f'the input of machine "{self.id}" does not fit: {deep}'
+                raise InputRefused(text) from None
+        else:
             try:
                 parsed = accepted.parse(self.door, input)
             except accepted.Unfit as unfit:

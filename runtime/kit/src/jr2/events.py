@@ -17,6 +17,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, JsonValue
 from pydantic_core import from_json
 
 from .errors import BuildRefused
+from .nesting import shallow
 
 Audience = Literal["agent", "external", "any", "jr2"]
 """Who may send an event: only an Agent's pick, only a Gate, both, or only jr2 and the Machine itself."""
@@ -207,6 +208,7 @@ def message_wire(message: Message) -> tuple[str, JsonValue]:
     Raises:
         ValueError: it has no JSON form.
     """
-    # Through the text, for what UTF-8 cannot write must fail here.
-    payload: JsonValue = from_json(message.__pydantic_serializer__.to_json(message))
+    # Through the text, for what UTF-8 cannot write, or is nested too deep, must fail here.
+    text = message.__pydantic_serializer__.to_json(message).decode()
+    payload: JsonValue = from_json(shallow(text))
     return type(message).__jr2_name__, payload

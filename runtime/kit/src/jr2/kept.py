@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, TypeAdapter
 
 from . import accepted
+from .nesting import shallow
 from .snapshot import json_text
 
 M = TypeVar("M", bound=BaseModel)
@@ -30,7 +31,7 @@ def write(adapter: TypeAdapter[Any], value: Any) -> JsonValue:
     plain: JsonValue = adapter.dump_python(
         fitting, mode="json", by_alias=False, exclude_computed_fields=True
     )
-    json_text(plain)
+    shallow(json_text(plain))
     return plain
 
 

@@ -24,6 +24,7 @@ from pydantic_core import to_jsonable_python
 from ..chart import Chart, Invocation, Node, Timer
 from ..events import event_name
 from ..host_wire import ArmTimer, Command, RunEffect, StartSandbox, StartTask, StartTurn
+from ..nesting import shallow
 from ..snapshot import OpenGate, Snapshot, json_text, read_context, write_context
 from ..tasks import ItemDone, ItemError, TaskError, reason
 from .faults import USER_ERRORS, Fault, WrongType, broke, is_text
@@ -205,7 +206,7 @@ class MachineStep(Macrostep):
             else:
                 address = gate.gate if isinstance(gate.gate, str) else gate.gate(self.context)
             meta = None if gate.meta is None else gate.meta(self.context)
-            meta_json = "null" if meta is None else json_text(to_jsonable_python(meta))
+            meta_json = "null" if meta is None else shallow(json_text(to_jsonable_python(meta)))
         except USER_ERRORS as error:
             broke(_gate_of(node), error)
         if not isinstance(address, str) or not address or "/" in address:

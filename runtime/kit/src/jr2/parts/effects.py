@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Generic, Literal, TypedDict, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
+from ..nesting import shallow
 from ..snapshot import json_text
 from .effect_data import (
     CommandInput,
@@ -202,7 +203,7 @@ class Effect(Generic[In, R]):
         if isinstance(value, HttpInput) and None not in (value.json_body, value.text_body):
             raise ValueError(f'the Effect "{self.slot}" is given two bodies')
         plain: JsonValue = value.model_dump(mode="json")
-        json_text(plain)
+        shallow(json_text(plain))
         return plain
 
     def decode_output(self, value: JsonValue) -> Any:

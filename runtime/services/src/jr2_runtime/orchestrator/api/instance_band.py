@@ -5,6 +5,7 @@ Source: spec/runtime.md §1.4; the shapes are those of `jr2.wire`.
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Request
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 from starlette.responses import Response, StreamingResponse
 
 from jr2 import host_wire, names
+from jr2.nesting import MOST_NESTED, TooDeep, shallow
 from jr2.wire import Assemblies, HeldAssembly, Resolved, RunStarted, RunStatus, Taken
 
 from ..engine import shown, told
@@ -273,13 +275,15 @@ def _event(gate: str, request: Request, body: bytes) -> host_wire.GateEvent:
     if not isinstance(name, str) or not name:
         raise ApiError(400, 'a Gate takes {"type": "<event>", …}, and "type" is missing')
     try:
+        if body.count(b"[") + body.count(b"{") > MOST_NESTED:
+            shallow(json.dumps(given))
         return host_wire.GateEvent(
             gate=gate,
             id=request.headers.get(names.HEADER_IF_GATE),
             name=name,
             payload=given,
         )
-    except ValidationError as bad:
+    except (ValidationError, TooDeep, RecursionError) as bad:
         raise ApiError(400, "the payload is nested too deeply") from bad
 
 
