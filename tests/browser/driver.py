@@ -204,15 +204,19 @@ class Page:
             self.browser.tell("Page.handleJavaScriptDialog", self.session, accept=False)
 
     def go(self, url: str) -> None:
-        """Load an address."""
-        self.send("Page.navigate", url=url)
-        self.wait("document.readyState === 'complete'", "the page")
+        """Load an address; what is asked of the page from now on is asked of the new one."""
+        self._leave("Page.navigate", url=url)
 
     def reload(self) -> None:
         """Load the page again; what is asked of it from now on is asked of the new one."""
-        self.run("globalThis.isOld = true")
-        self.send("Page.reload")
-        self.wait("globalThis.isOld === undefined", "the new page")
+        self._leave("Page.reload")
+
+    def _leave(self, method: str, **parameters: Any) -> None:
+        self.wait("globalThis.isOld = true", "the old page")
+        self.send(method, **parameters)
+        self.wait(
+            "globalThis.isOld === undefined && document.readyState === 'complete'", "the page"
+        )
 
     def run(self, script: str) -> Any:
         """Return what an expression of JavaScript gives, as JSON."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jr2_runtime.console import SHELL, load
 from tests.chaos.wire import Proxy, proxied
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ const later = setTimeout;
 setTimeout = (what, milliseconds) => later(what, Math.min(milliseconds, 300));
 """
 """The page's own patience, and its pauses, would be half a minute of this test."""
+QUICK = "const later = setTimeout; setTimeout = (what, pause) => later(what, Math.min(pause, 300));"
+"""The pauses alone."""
+STYLED = "getComputedStyle(document.getElementById('panels') ?? document.head).display === 'grid'"
 
 
 @pytest.fixture
@@ -71,6 +75,39 @@ def test_a_page_that_is_cut_itself_comes_up(
     page = console.browser.open("about:blank")
     page.send("Page.navigate", url=f"{forward.url}/workflows/ledger")
     page.until(lambda: forward.cut_answers_in is None, "the cut")
+    page.wait(LIVE, "the feed")
+    page.wait(DRAWN)
+
+
+def length_of(file: str) -> bytes:
+    """Return the line of a head that says how long a file of the page is, which no other has."""
+    return b"content-length: %d\r\n" % len(load()[file].body)
+
+
+@pytest.mark.parametrize("beyond", [-400, -4, 60])
+@pytest.mark.parametrize("file", ["main.js", "feeds.js", "console.css", "elk-worker.min.js"])
+def test_a_file_of_which_half_a_head_came_is_fetched_anew(
+    console: Console, forward: Proxy, file: str, beyond: int
+) -> None:
+    """A browser makes an empty file of it, and keeps it when the half has the `ETag`."""
+    page = console.browser.open("about:blank")
+    page.send("Page.addScriptToEvaluateOnNewDocument", source=QUICK)
+    forward.cut_answers_in = (length_of(file), beyond)
+    page.go(f"{forward.url}/workflows/ledger")
+    page.until(lambda: forward.cut_answers_in is None, "the cut")
+    page.wait(LIVE, "the feed")
+    page.wait(DRAWN)
+    page.wait(STYLED, "the style")
+
+
+@pytest.mark.parametrize("beyond", [-400, -4, 60])
+def test_a_page_of_which_half_a_head_came_is_there_when_it_is_loaded_again(
+    console: Console, forward: Proxy, beyond: int
+) -> None:
+    forward.cut_answers_in = (length_of(SHELL), beyond)
+    page = console.browser.open(f"{forward.url}/workflows/ledger")
+    page.until(lambda: forward.cut_answers_in is None, "the cut")
+    page.reload()
     page.wait(LIVE, "the feed")
     page.wait(DRAWN)
 

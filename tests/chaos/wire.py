@@ -54,9 +54,9 @@ class Proxy:
         """Reset every connection."""
         with self._lock:
             ends, self._open = self._open, set()
-        for end in ends:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+            for end in ends:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
 
     def hang(self) -> None:
         """Pass nothing on and end nothing, as a forward that leads nowhere any more."""
@@ -91,15 +91,21 @@ class Proxy:
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open |= {sender, program}
+            ways = {True, False}
             for source, target, counted in ((sender, program, True), (program, sender, False)):
                 threading.Thread(
                     target=self._pass_on,
-                    args=(source, target, counted, self._flows[-1]),
+                    args=(source, target, counted, self._flows[-1], ways),
                     daemon=True,
                 ).start()
 
     def _pass_on(
-        self, source: socket.socket, target: socket.socket, counted: bool, flows: threading.Event
+        self,
+        source: socket.socket,
+        target: socket.socket,
+        counted: bool,
+        flows: threading.Event,
+        ways: set[bool],
     ) -> None:
         with contextlib.suppress(OSError):
             while piece := source.recv(_PIECE):
@@ -121,11 +127,12 @@ class Proxy:
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
         with self._lock:
-            is_last = source not in self._open or target not in self._open
-            self._open.discard(source)
-        if is_last:
-            source.close()
-            target.close()
+            # Closed while the other way still reads, a number could be that of the next connection.
+            ways.remove(counted)
+            if not ways:
+                self._open -= {source, target}
+                source.close()
+                target.close()
 
     def _cut_in(self, piece: bytes, target: socket.socket, is_request: bool) -> bool:
         """Pass a piece on up to the byte at which everything is cut, when that is in it."""

@@ -1,6 +1,8 @@
 // Places for boxes and arrows: ELK, in a worker of its own, so that a large Machine does not hold up
 // the page. What goes there and comes back is plain numbers and keys.
 
+import { PATIENCE } from "./http.js";
+
 const CHARACTER = { title: 13, line: 11, label: 11 };
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 const WIDEST = 320;
@@ -41,6 +43,8 @@ const SCRIPT = "/assets/elk-worker.min.js";
 const policy = globalThis.trustedTypes?.createPolicy("jr2-worker", { createScriptURL: () => SCRIPT });
 
 let worker = null;
+/** Whether the script is known to have come. */
+let isThere = false;
 let number = 0;
 const waiting = new Map();
 
@@ -59,9 +63,28 @@ function elk() {
     for (const asked of waiting.values()) asked.reject(failed);
     waiting.clear();
     worker = null;
+    isThere = false;
   };
   worker.postMessage({ id: -1, cmd: "register", algorithms: ["layered"] });
   return worker;
+}
+
+/**
+ * Have the script come. Of half a head a browser makes an empty one and keeps it, and a worker that
+ * runs nothing says nothing.
+ */
+async function fetched() {
+  if (isThere) return;
+  try {
+    for (const cache of ["default", "reload"]) {
+      const answer = await fetch(SCRIPT, { cache, signal: AbortSignal.timeout(PATIENCE) });
+      isThere = answer.ok && (await answer.arrayBuffer()).byteLength > 0;
+      if (isThere) return;
+    }
+  } catch {
+    // It is lost as one that is empty is.
+  }
+  throw new Lost("the layout did not load");
 }
 
 /**
@@ -103,6 +126,7 @@ async function laid(picture, direction) {
       labels: label(arrow),
     })),
   };
+  await fetched();
   const placed = await new Promise((resolve, reject) => {
     number += 1;
     const own = elk();

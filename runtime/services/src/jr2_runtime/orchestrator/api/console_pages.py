@@ -2,7 +2,8 @@
 
 A file is sent with a digest of its bytes, and a browser asks each time whether it is still the
 same: so after an upgrade no part of the page is older than another, and an unchanged file is not
-sent again.
+sent again. The page itself is sent each time. A browser takes an answer that was cut in its head for
+a whole one: a page that it kept empty would stay so by each 304, and nothing in it could mend that.
 
 Source: spec/runtime.md §1.4 and §1.15, ADR-0113.
 """
@@ -40,7 +41,9 @@ class ConsolePages:
 
     def page(self, request: Request) -> Response:
         """Return the Console, the same bytes at each of its addresses."""
-        return self._answer(self._assets[console.SHELL], request, {"Vary": "Accept"})
+        page = self._assets[console.SHELL]
+        headers = {**self._security, "Cache-Control": "no-cache", "Vary": "Accept"}
+        return Response(page.body, headers=headers, media_type=page.media)
 
     def routes(self) -> APIRouter:
         """The routes that have no other dialect."""
@@ -76,12 +79,12 @@ class ConsolePages:
             found = None if file == console.SHELL else self._assets.get(file)
             if found is None:
                 raise ApiError(404, f'the Console has no file "{file}"')
-            return self._answer(found, request, {})
+            return self._file(found, request)
 
         return router
 
-    def _answer(self, asset: console.Asset, request: Request, more: Mapping[str, str]) -> Response:
-        headers = {**self._security, "ETag": asset.etag, "Cache-Control": "no-cache", **more}
+    def _file(self, asset: console.Asset, request: Request) -> Response:
+        headers = {**self._security, "ETag": asset.etag, "Cache-Control": "no-cache"}
         if _names(request.headers.getlist("if-none-match"), asset.etag):
             return Response(status_code=304, headers=headers)
         return Response(asset.body, headers=headers, media_type=asset.media)
