@@ -2,8 +2,9 @@
 
 No type checker sees that name: the fields of a model are the arguments of its constructor, and
 nothing in Python's types takes some of them by name. So the build reads the author's functions. A
-call counts only when it is `.set(…)` on the function's first parameter, which the kernel gives the
-context, or on `self` in a method of the context itself. The compiled function is looked at first,
+call counts only when it is `.set(…)` or `.model_copy(update={…})` on the function's first parameter,
+which the kernel gives the context, on a context within it, on what such a call returned, or on
+`self` in a method of the context itself. The compiled function is looked at first,
 and its source only when a name in it is no field; where there is no source, nothing is said here
 and the run faults with the same words.
 
@@ -20,13 +21,14 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Union, get_args, get_origin
 
 from .run_data import Context
 
 Position = tuple[int, int]
 """Line, and the column in bytes."""
 
+_SETS: Final = frozenset({"set", "model_copy"})
 _ASKS: Final = frozenset({"isinstance", "hasattr", "type"})
 """A function that serves several contexts asks which one it has."""
 
@@ -37,8 +39,7 @@ def unknown(function: Callable[..., Any] | None, context: type[Context]) -> Iter
     if not isinstance(called, types.FunctionType) or context.set is not Context.set:
         return
     code = called.__code__
-    fields = context.__pydantic_fields__.keys()
-    if code.co_argcount == 0 or "set" not in code.co_names or _fits(code, fields):
+    if code.co_argcount == 0 or not _SETS.intersection(code.co_names) or _fits(code, context):
         return
     first = code.co_varnames[0]
     if _is_bound_anew(code, first) or _ASKS.intersection(code.co_names):
@@ -50,11 +51,15 @@ def unknown(function: Callable[..., Any] | None, context: type[Context]) -> Iter
         if line is not None and column is not None
     }
     for call in _calls(text):
-        if call.on == first and call.place in compiled:
-            for name in call.names:
-                if name not in fields:
-                    file = "/".join(PurePath(code.co_filename).parts[-2:])
-                    yield f"{file} line {call.place[0]}: {said(context, name)}"
+        if call.on != first or call.place not in compiled:
+            continue
+        meant = _inside(context, call.path)
+        if meant is None:
+            continue
+        for name in call.names:
+            if name not in meant.__pydantic_fields__:
+                file = "/".join(PurePath(code.co_filename).parts[-2:])
+                yield f"{file} line {call.place[0]}: {said(meant, name)}"
 
 
 def unknown_in_methods(context: type[Context]) -> Iterator[str]:
@@ -76,12 +81,28 @@ def said(context: type[Context], name: str) -> str:
 
 
 class _Call(NamedTuple):
-    """A call of `.set(…)` in a source."""
+    """A call of `.set(…)`, or of `.model_copy(update={…})`, in a source."""
 
     on: str
     place: Position
     """Of the name that it is called on."""
+    path: tuple[str, ...]
+    """The fields between that name and the call."""
     names: tuple[str, ...]
+
+
+def _inside(context: type[Context], path: Iterable[str]) -> type[Context] | None:
+    """Return the context that fields of a context lead to, or `None` when that is not known."""
+    found = context
+    for step in path:
+        field = found.__pydantic_fields__.get(step)
+        said = None if field is None else field.annotation
+        kinds = get_args(said) if get_origin(said) in (Union, types.UnionType) else (said,)
+        contexts = [one for one in kinds if isinstance(one, type) and issubclass(one, Context)]
+        if len(contexts) != 1 or contexts[0].set is not Context.set:
+            return None
+        found = contexts[0]
+    return found
 
 
 def _is_bound_anew(code: types.CodeType, name: str) -> bool:
@@ -98,9 +119,11 @@ def _is_bound_anew(code: types.CodeType, name: str) -> bool:
     )
 
 
-def _fits(code: types.CodeType, fields: Iterable[str]) -> bool:
+def _fits(code: types.CodeType, context: type[Context]) -> bool:
     """Whether all names of arguments in a compiled function are fields: there is nothing to find."""
-    known = set(fields)
+    known = set(context.__pydantic_fields__)
+    if "model_copy" in code.co_names or any(_inside(context, [field]) for field in known):
+        return False
     names = {
         name
         for constant in code.co_consts
@@ -113,20 +136,45 @@ def _fits(code: types.CodeType, fields: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=16)
 def _calls(text: str) -> tuple[_Call, ...]:
-    """Return the calls of `.set(…)` on a name in a source; none where it does not parse."""
+    """Return the calls that set fields in a source; none where it does not parse."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
     found: list[_Call] = []
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "set"
-            and isinstance(node.func.value, ast.Name)
-        ):
-            name = node.func.value
-            keys = tuple(one.arg for one in node.keywords if one.arg is not None)
-            found.append(_Call(name.id, (name.lineno, name.col_offset), keys))
+        call = _setting(node)
+        if call is not None:
+            on, path = _receiver(call[0])
+            if on is not None:
+                found.append(_Call(on.id, (on.lineno, on.col_offset), path, call[1]))
     return tuple(found)
+
+
+def _setting(node: ast.AST) -> tuple[ast.expr, tuple[str, ...]] | None:
+    """Return what a call sets fields of, and their names, or `None` for what is no such call."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return None
+    if node.func.attr == "set":
+        return node.func.value, tuple(one.arg for one in node.keywords if one.arg is not None)
+    if node.func.attr != "model_copy":
+        return None
+    updates = [one.value for one in node.keywords if one.arg == "update"]
+    keys = [key for one in updates if isinstance(one, ast.Dict) for key in one.keys]
+    names = [key.value for key in keys if isinstance(key, ast.Constant)]
+    return node.func.value, tuple(name for name in names if isinstance(name, str))
+
+
+def _receiver(node: ast.expr) -> tuple[ast.Name | None, tuple[str, ...]]:
+    """Return the name that a chain of fields and of calls that set some begins with, and the fields."""
+    path: list[str] = []
+    while not isinstance(node, ast.Name):
+        call = _setting(node)
+        if call is not None:
+            node = call[0]
+        elif isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        else:
+            return None, ()
+    return node, tuple(path)

@@ -132,6 +132,74 @@ def test_a_method_of_the_context_is_read_too() -> None:
     assert "Counting has no field 'ruonds' — did you mean 'rounds'?" in str(said.value)
 
 
+class Inner(Context):
+    deep: int = 0
+
+
+class Outer(Context):
+    rounds: int = 0
+    inner: Inner = Inner()
+    other: Inner | None = None
+    several: Inner | Ctx = Inner()
+
+    def again(self) -> Outer:
+        return self.set(rounds=self.rounds + 1)
+
+
+REFUSED: dict[str, tuple[Callable[[Outer, Go], Outer], str]] = {
+    "what .set returned": (
+        lambda c, e: c.set(rounds=1).set(ruonds=2),
+        "Outer has no field 'ruonds' — did you mean 'rounds'? (fields: rounds, inner, other, several)",
+    ),
+    "a context within": (
+        lambda c, e: c.set(inner=c.inner.set(depp=1)),
+        "Inner has no field 'depp' — did you mean 'deep'? (fields: deep)",
+    ),
+    "a context within that is optional": (
+        lambda c, e: c.set(other=c.other.set(rounds=1) if c.other else None),
+        "Inner has no field 'rounds' (fields: deep)",
+    ),
+    "model_copy": (
+        lambda c, e: c.model_copy(update={"ruonds": 1, "rounds": 2}),
+        "Outer has no field 'ruonds' — did you mean 'rounds'? (fields: rounds, inner, other, several)",
+    ),
+    "what model_copy returned": (
+        lambda c, e: c.set(other=c.model_copy(update={"rounds": 2}).inner.set(depp=1)),
+        "Inner has no field 'depp' — did you mean 'deep'? (fields: deep)",
+    ),
+}
+TAKEN: dict[str, Callable[[Outer, Go], Outer]] = {
+    "what .set returned": lambda c, e: c.set(rounds=1).set(rounds=2).again(),
+    "a context within": lambda c, e: c.set(inner=c.inner.set(deep=1)),
+    "one of several": lambda c, e: c.set(several=c.several.set(deep=1)),
+    "model_copy": lambda c, e: c.model_copy(update={"rounds": 1}),
+    "model_copy of what is made": lambda c, e: c.model_copy(update={**{"rounds": 1}}),
+    "what a function returned": lambda c, e: {"x": c}["x"].set(rounds=1),
+}
+
+
+def outer(assign: Callable[[Outer, Go], Outer]) -> Machine[Any, Outer, None]:
+    m = Machine("m", context=Outer, start=lambda _: Outer())
+    m.state("a", initial=True).gate().on(Go, assign=assign)
+    return m
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_comes_of_a_context_is_read_too(what: str) -> None:
+    assign, text = REFUSED[what]
+    with pytest.raises(BuildRefused) as raised:
+        outer(assign).build()
+    (problem,) = raised.value.problems
+    assert problem.endswith(text)
+
+
+@pytest.mark.parametrize("what", TAKEN)
+def test_what_comes_of_a_context_may_be_set(what: str) -> None:
+    run = start(outer(TAKEN[what]).build())
+    run.send(Go())
+    assert run.fault is None
+
+
 def other_object(context: Ctx, event: Go) -> Ctx:
     class Mine:
         def set(self, **given: int) -> Ctx:

@@ -7,6 +7,7 @@ has the transitions that differ only in what they leave and enter. The cases are
 
 from __future__ import annotations
 
+import functools
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -367,6 +368,40 @@ def test_a_context_that_json_would_change_is_a_fault(value: Any) -> None:
     assert step.snapshot.fault is not None
     assert "the context Loose" in step.snapshot.fault
     assert step.snapshot.context_json == '{"seen":null,"items":[]}'
+
+
+class Remembering(Context):
+    n: int = 0
+    value: Any = None
+
+    @functools.cached_property
+    def double(self) -> int:
+        return self.n * 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"n": 2}, None),
+        (
+            {"value": (1,)},
+            "the context Remembering does not come back from JSON as it was: value",
+        ),
+        ({"m": 2, "k": 3}, "the context Remembering has no field 'm', 'k'"),
+    ],
+)
+def test_what_is_no_field_of_a_context_is_a_fault_but_for_what_it_remembers(
+    changes: dict[str, Any], fault: str | None
+) -> None:
+    def change(context: Remembering) -> Remembering:
+        changed = context.model_copy(update=changes)
+        assert changed.double == changed.n * 2
+        return changed
+
+    m = Machine("remembering", context=Remembering, start=lambda _: Remembering())
+    m.state("only", initial=True).entry(assign=change)
+
+    assert m.build().start({}, "r").snapshot.fault == fault
 
 
 def test_a_list_that_an_assign_changes_in_place_is_written() -> None:

@@ -379,14 +379,27 @@ class MachineStep(Macrostep):
         plain = self.context.__pydantic_private__ is None and (
             self.context.__pydantic_extra__ is None
         )
-        if not (plain and back.__dict__ == self.context.__dict__) and back != self.context:
-            changed = [
-                key for key, value in self.context.__dict__.items() if back.__dict__[key] != value
-            ]
-            raise Fault(
-                f"the context {name} does not come back from JSON as it was: {', '.join(changed)}"
-            )
+        if not (plain and back.__dict__ == self.context.__dict__):
+            _compare(name, self.context, back)
         return text, back
+
+
+def _compare(name: str, context: Any, back: Any) -> None:
+    """Compare a context with what its JSON gave; most are the same, and are not compared here.
+
+    Raises:
+        Fault: they differ, or the context was given something that is no field.
+    """
+    given: dict[str, Any] = context.__dict__
+    if back != context:
+        changed = [key for key, value in back.__dict__.items() if given.get(key) != value]
+        raise Fault(
+            f"the context {name} does not come back from JSON as it was: {', '.join(changed)}"
+        )
+    # `model_copy` takes any name; what a cached property keeps has the name of one.
+    strange = [key for key in given if key not in back.__dict__ and not hasattr(back, key)]
+    if strange:
+        raise Fault(f"the context {name} has no field {', '.join(map(repr, strange))}")
 
 
 def _gate_of(node: Node) -> str:
