@@ -11,6 +11,7 @@ import base64
 import contextlib
 import fcntl
 import json
+import math
 import os
 import select
 import shutil
@@ -166,6 +167,8 @@ class Page:
     """Its requests that are no reads, as the protocol tells them, with their headers."""
     lost: list[str] = field(default_factory=list)
     """The addresses of which an answer was lost on its way."""
+    to_lose: float = 0
+    """How many more answers are lost."""
     said: list[str] = field(default_factory=list)
     """Errors of its scripts, of its console and of its policy."""
 
@@ -179,7 +182,11 @@ class Page:
             self.requests.append(given["request"]["url"])
             if given["request"]["method"] != "GET":
                 self.writes.append(given["request"])
+        elif event == "Fetch.requestPaused" and self.to_lose <= 0:
+            paused = given["requestId"]
+            self.browser.tell("Fetch.continueRequest", self.session, requestId=paused)
         elif event == "Fetch.requestPaused":
+            self.to_lose -= 1
             self.lost.append(given["request"]["url"])
             self.browser.tell(
                 "Fetch.failRequest",
@@ -261,8 +268,14 @@ class Page:
         self.until(lambda: text not in self.text(), f"the end of {text!r}")
 
     @contextlib.contextmanager
-    def losing(self, pattern: str) -> Iterator[None]:
-        """Lose the answers to requests whose address fits a pattern: they were done all the same."""
+    def losing(self, pattern: str, most: float = math.inf) -> Iterator[None]:
+        """Lose answers to requests whose address fits a pattern: they were done all the same.
+
+        Args:
+            pattern: an address with `*` for any text.
+            most: how many answers are lost; those after them come.
+        """
+        self.to_lose = most
         patterns = [{"urlPattern": pattern, "requestStage": "Response"}]
         self.send("Fetch.enable", patterns=patterns)
         yield

@@ -175,6 +175,18 @@ def test_a_start_whose_answer_was_lost_is_sent_again_and_done_once(console: Cons
     assert headers(page.writes[-1])["idempotency-key"] != headers(again)["idempotency-key"]
 
 
+def test_a_write_whose_answer_was_cut_is_sent_again_by_the_page(console: Console) -> None:
+    """As a network that changes cuts it, once or twice."""
+    page = console.signed_in("/workflows/ledger")
+    page.click("button", "Start a run of ledger")
+    with page.losing("*/workflows/ledger/runs", most=2):
+        page.click("button", "Start run")
+        run = selected(page)
+    assert len({headers(each)["idempotency-key"] for each in page.writes}) == 1
+    assert [len(page.lost), len(page.writes)] == [2, 3]
+    assert [each["runId"] for each in console.pod.client.get("/runs").json()] == [run]
+
+
 def test_a_card_goes_with_the_frame_also_when_the_answer_was_lost(console: Console) -> None:
     run = console.pod.start_run("ledger")
     page = console.signed_in(f"/workflows/ledger?run={run}")

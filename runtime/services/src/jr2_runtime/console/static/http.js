@@ -1,10 +1,11 @@
 // Requests to the Orchestrator that served the page, and to nobody else.
 
-/** An answer that is an error; `status` is 0 when there was no answer. */
+/** An answer that is an error; `status` is 0 when there was no answer, and it `isCut` when that was seen. */
 export class Refused extends Error {
-  constructor(status, message) {
+  constructor(status, message, isCut = false) {
     super(message);
     this.status = status;
+    this.isCut = isCut;
   }
 }
 
@@ -13,6 +14,8 @@ const SILENT = "the Orchestrator does not answer";
 export const PATIENCE = 30_000;
 /** After so long, what got no answer is asked for again; the script in the page waits as long. */
 export const RETRY = 2000;
+/** When a write that was cut is sent again; a network that changes cuts more than once. */
+const AGAIN = [300, 1000];
 /** A feed without a byte for so long is broken; a live one says something every 15 seconds. */
 const SILENCE = 45_000;
 
@@ -33,12 +36,18 @@ export class Client {
     return read(await this.#ask(where, { signal: AbortSignal.timeout(patience) }, open));
   }
 
-  /** Send JSON. A repeat with the same key and text is done once. */
-  async post(where, text, { key, gate } = {}) {
-    const headers = { "Content-Type": "application/json" };
-    if (key) headers["Idempotency-Key"] = key;
+  /** Send JSON under a key: what is sent again, as when it was cut on its way, is done once. */
+  async post(where, text, { key, gate }) {
+    const headers = { "Content-Type": "application/json", "Idempotency-Key": key };
     if (gate) headers["If-Gate"] = gate;
-    return read(await this.#ask(where, { method: "POST", body: text, headers }));
+    for (const pause of [...AGAIN, null]) {
+      try {
+        return await read(await this.#ask(where, { method: "POST", body: text, headers }));
+      } catch (failed) {
+        if (!failed.isCut || pause === null) throw failed;
+        await new Promise((done) => setTimeout(done, pause));
+      }
+    }
   }
 
   /** Follow a feed that needs the token; returns when it has ended. */
@@ -86,7 +95,7 @@ export class Client {
       });
     } catch (failed) {
       if (failed.name === "AbortError") throw failed;
-      throw new Refused(0, SILENT);
+      throw new Refused(0, SILENT, failed.name !== "TimeoutError");
     }
     if (response.ok) return response;
     // An answer to a token that has been replaced since says nothing about the one that is there.
@@ -107,7 +116,7 @@ async function read(response) {
     return await response.json();
   } catch (failed) {
     if (failed.name === "AbortError") throw failed;
-    throw new Refused(0, SILENT);
+    throw new Refused(0, SILENT, failed.name !== "TimeoutError");
   }
 }
 
