@@ -274,3 +274,63 @@ def test_tasks_of_the_same_slot_in_several_children_are_told_apart() -> None:
     run.task_returns(Item(key="x"), task="b/measure")
     assert run.context.number == 1
     assert [one.name for one in run.tasks] == ["a/measure"]
+
+
+async def measured(number: int) -> int:
+    return number
+
+
+class Sums(Context):
+    total: int = 0
+
+
+def test_one_slot_that_several_states_have_started_is_told_apart_by_its_key() -> None:
+    m = Machine("m", context=Sums, start=lambda i: Sums())
+    agent = m.agent("asked", model="a/b", instructions="x", workspace="none")
+    tests = m.effect("tests", Command(argv=["make"]))
+    task = m.task("measured", measured)
+    both = m.parallel("both", initial=True)
+    for number, name in enumerate(("left", "right"), 1):
+        region = both.state(name)
+        waiting = region.state("waiting", initial=True)
+        waiting.turn(agent, lambda c, name=name: Turn(prompt=name))  # type: ignore[misc]
+        waiting.run(tests).done(to=None)
+        waiting.run(task, lambda c, number=number: number).done(  # type: ignore[misc]
+            to=None, assign=lambda c, got: c.set(total=c.total * 10 + got)
+        )
+        waiting.on(Pick, to=region.final("picked"))
+    run = start(m.build())
+
+    with pytest.raises(
+        NotWaiting, match=r'more than one turn "asked" waits .* — give the key of one'
+    ):
+        run.pick(Pick(number=1), agent="asked")
+    run.pick(
+        Pick(number=1), agent=next(one.key for one in run.turns if one.turn == Turn(prompt="right"))
+    )
+    assert run.value == {"both": {"left": "waiting", "right": "picked"}}
+
+    (left,) = run.turns
+    assert left.turn == Turn(prompt="left")
+    run.effect_returns(CommandResult(exit_code=0), effect=run.effects[0].key)
+    assert run.effects == []
+    run.run_task(run.tasks[0].key)
+    assert (run.tasks, run.context.total) == ([], 1)
+
+
+def test_the_keys_of_tasks_are_answered_in_any_order() -> None:
+    m = Machine("m", context=Sums, start=lambda i: Sums())
+    task = m.task("measured", measured)
+    waiting = m.state("waiting", initial=True)
+    for number in (1, 2):
+        waiting.run(task, lambda c, number=number: number).done(  # type: ignore[misc]
+            to=None, assign=lambda c, got: c.set(total=c.total * 10 + got)
+        )
+    run = start(m.build())
+    first, second = run.tasks
+    assert (first.name, second.name) == ("measured", "measured")
+
+    run.run_task(second.key)
+    run.task_returns(5, task=first.key)
+
+    assert run.context.total == 25

@@ -173,6 +173,11 @@ class StateDraft:
             key = str(key)
         elif key in self.keys:
             self.wrong(f'has two states "{key}"')
+        if not isinstance(initial, bool):
+            self.wrong(
+                f'has the state "{key}" with initial={initial!r}, which is not True or False'
+            )
+            initial = False
         self.keys.add(key)
         if initial:
             if self.first_initial is not None:

@@ -63,3 +63,18 @@ def read_model(model: type[M], plain: JsonValue) -> M:
         accepted.Unfit: it does not fit.
     """
     return accepted.parse(model, plain, by_alias=False)
+
+
+def sent(model: BaseModel) -> JsonValue:
+    """Return a model as somebody would send it: by its aliases, if those are read again.
+
+    Raises:
+        ValueError: it has no JSON form.
+    """
+    told: JsonValue = model.model_dump(mode="json", by_alias=True)
+    try:
+        if accepted.parse(type(model), told) == model:
+            return told
+    except accepted.Unfit:
+        pass
+    return write_model(model)

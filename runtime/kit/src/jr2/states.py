@@ -150,6 +150,8 @@ class State(Scope[C], Target[C]):
                 the build.
         """
         draft = self._draft.add(name, kind="history")
+        if not isinstance(deep, bool):
+            draft.wrong(f"has deep={deep!r}, which is not True or False")
         draft.deep = deep
         if isinstance(default, Target):
             draft.default = default._draft

@@ -42,13 +42,13 @@ import asyncio
 from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from . import accepted, host_wire, kept, kernel, names
+from . import host_wire, kept, kernel, names
 from .built import BuiltMachine
 from .chart import Chart
 from .events import AgentFault, Event, WorkspaceLost, event_name
@@ -87,12 +87,15 @@ class Asked:
         turn: of an Agent: the Turn.
         input: of an Effect or a task: its input, as JSON.
         picks: of an Agent: the events that the state takes from it, before guards.
+        key: the same for nothing else in the run; it may be given where a name is, to tell apart what
+            several states have started under one name.
     """
 
     name: str
     turn: Turn | None = None
     input: JsonValue = None
     picks: tuple[str, ...] = ()
+    key: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ def start(
         raise TypeError(f"start() is given {machine!r}: give what .build() returned")
     given: Any = {} if input is None else input
     if isinstance(given, BaseModel):
-        given = _told_model(given)
+        given = kept.sent(given)
     return Run(machine, machine.start(given, run_id))
 
 
@@ -199,6 +202,7 @@ class Run(Generic[C, O]):
                 one.name,
                 turn=decode_turn(one.command.input),
                 picks=tuple(one.command.picks),
+                key=one.command.key,
             )
             for one in self._of("turn")
         ]
@@ -206,12 +210,18 @@ class Run(Generic[C, O]):
     @property
     def effects(self) -> list[Asked]:
         """The Effects that no stand-in ran."""
-        return [Asked(one.name, input=one.command.input) for one in self._of("effect")]
+        return [
+            Asked(one.name, input=one.command.input, key=one.command.key)
+            for one in self._of("effect")
+        ]
 
     @property
     def tasks(self) -> list[Asked]:
         """The tasks that have not ended."""
-        return [Asked(one.name, input=one.command.input) for one in self._of("task")]
+        return [
+            Asked(one.name, input=one.command.input, key=one.command.key)
+            for one in self._of("task")
+        ]
 
     @property
     def timers(self) -> list[timedelta]:
@@ -402,15 +412,16 @@ class Run(Generic[C, O]):
         return [one for one in self._waiting.values() if one.kind == kind]
 
     def _key(self, kind: str, name: str | None) -> str:
-        """Return the key of the one thing of a kind that waits under a name."""
-        found = [one for one in self._of(kind) if name is None or one.name == name]
+        """Return the key of the one thing of a kind that waits under a name, or a key."""
+        found = [one for one in self._of(kind) if name in (None, one.name, one.command.key)]
         if len(found) == 1:
             key: str = found[0].command.key
             return key
         waiting = ", ".join(one.name for one in self._of(kind)) or "none"
         what = f"no {kind}" if not found else f"more than one {kind}"
         called = "" if name is None else f' "{name}"'
-        raise NotWaiting(f"{what}{called} waits in {self.value!r} (waiting: {waiting})")
+        apart = " — give the key of one" if name is not None and found else ""
+        raise NotWaiting(f"{what}{called} waits in {self.value!r} (waiting: {waiting}){apart}")
 
     def _gate(self, gate: str | None) -> str:
         if gate in self.gates:
@@ -560,20 +571,9 @@ def _told(event: Event) -> tuple[str, Any]:
         called = given.__name__ if isinstance(given, type) else "Approve"
         raise TypeError(f"{given!r} is no event: give an object of its class, as in {called}(…)")
     try:
-        return event_name(type(given)), _told_model(given)
+        return event_name(type(given)), kept.sent(given)
     except ValueError as bad:
         raise TypeError(f"the event {given!r} has no JSON form") from bad
-
-
-def _told_model(given: BaseModel) -> JsonValue:
-    """Return a model as somebody would send it: by its aliases, if those are read again."""
-    told: JsonValue = given.model_dump(mode="json", by_alias=True)
-    try:
-        if accepted.parse(type(given), told) == given:
-            return told
-    except accepted.Unfit:
-        pass
-    return kept.write_model(given)
 
 
 def _name(chart: Chart, command: Any) -> str:

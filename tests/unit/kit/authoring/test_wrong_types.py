@@ -46,6 +46,14 @@ def leaf() -> BuiltMachine[Any, Context, None]:
 
 # Each statement is wrong in one argument; `m` is the Machine, `a` its first state.
 WRONG: list[tuple[Callable[[Any, Any], object], str]] = [
+    (
+        lambda m, a: m.state("b", initial="c"),
+        "has the state \"b\" with initial='c', which is not True or False",
+    ),
+    (
+        lambda m, a: (a.state("b", initial=True), a.history(deep="b")),
+        "state \"a.history\" has deep='b', which is not True or False",
+    ),
     (lambda m, a: a.on(Go, guard=True), 'state "a" has guard=True on "go": give a function'),
     (lambda m, a: a.on(Go, assign=3), 'state "a" has assign=3 on "go": give a function'),
     (lambda m, a: a.on(Go, emit="x"), 'state "a" has emit=\'x\' on "go": give a function'),
