@@ -129,12 +129,28 @@ def test_a_page_goes_on_after_each_cut_of_its_feeds(console: Console, forward: P
 
 
 @pytest.mark.parametrize("beyond", [-60, -10, 10])
-def test_a_page_goes_on_after_a_cut_in_the_head_of_a_feed(
+def test_an_observer_goes_on_after_a_cut_in_the_head_of_the_feed(
+    console: Console, forward: Proxy, beyond: int
+) -> None:
+    page = console.browser.open(f"{forward.url}/workflows/ledger")
+    page.wait(LIVE, "the feed")
+    # What is left of the head names another kind of answer, which ends a feed for good. There is no
+    # other feed on this page, and nothing else tells of a new run.
+    forward.cut_answers_in = (b"text/event-stream", beyond)
+    forward.cut()
+    page.until(lambda: forward.cut_answers_in is None, "the cut")
+    run = console.pod.start_run("ledger")
+    row = f"[data-key=ledger] .run[title='{run}']"
+    page.wait(f"document.querySelector({row!r}) !== null", "the run")
+    page.wait(LIVE, "the feed")
+
+
+@pytest.mark.parametrize("beyond", [-60, -10, 10])
+def test_a_page_goes_on_after_a_cut_in_the_head_of_one_of_its_feeds(
     console: Console, forward: Proxy, beyond: int
 ) -> None:
     run = console.pod.start_run("ledger")
     page = signed_in(console, forward, f"/workflows/ledger?run={run}")
-    # What is left of the head names another kind of answer, which ends a feed for good.
     forward.cut_answers_in = (b"text/event-stream", beyond)
     forward.cut()
     page.until(lambda: forward.cut_answers_in is None, "the cut")

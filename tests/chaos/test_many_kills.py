@@ -24,6 +24,7 @@ import pytest
 
 from jr2 import names
 from tests.chaos.load import kill_container, under_load
+from tests.waiting import wait_for
 
 KILLS = int(os.environ.get("JR2_CHAOS_KILLS", "8"))
 """How often the Orchestrator is killed; each fourth time its worker too."""
@@ -35,14 +36,21 @@ WORKER_TOO = 4
 """Each so many kills the worker dies too."""
 
 
+def stands_still(process: int) -> bool:
+    """Whether a stop has reached each thread: one that writes ends its write first."""
+    try:
+        texts = [each.read_text() for each in Path(f"/proc/{process}/task").glob("*/stat")]
+    except OSError:  # a thread ended meanwhile
+        return False
+    return {text.rpartition(")")[2].split()[0] for text in texts} == {"T"}
+
+
 def copied(pod: Any, main: subprocess.Popen[bytes], target: Path) -> Path:
     """Copy the store's files as they are at this moment."""
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir()
     main.send_signal(signal.SIGSTOP)
-    # The signal has reached each thread once the state says so.
-    while Path(f"/proc/{main.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
-        time.sleep(0.001)
+    wait_for("it stands still", lambda: stands_still(main.pid))
     for file in (pod.folder / "state").glob(f"{names.STATE_DATABASE}*"):
         shutil.copy(file, target / file.name)
     main.send_signal(signal.SIGCONT)

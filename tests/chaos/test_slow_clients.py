@@ -102,10 +102,16 @@ def test_peers_that_only_connect_leave_descriptors_for_the_store_and_a_publish(p
     main = pod.start_orchestrator("prlimit", f"--nofile={most // 2}:{most}")
     assert pod.publish(pod.assembly({"large": LARGE})).status_code == 201
     with contextlib.ExitStack() as held:
-        for _ in range(2 * most):
+        # The one connection that was there before goes on, and so does everything behind it. It is
+        # used all the time: one that rests is let go by its client, and another one finds no room.
+        for number in range(2 * most):
             held.enter_context(socket.create_connection(("127.0.0.1", pod.port)))
-        # The one connection that was there before goes on, and so does everything behind it.
-        wait_for("as many as fit", lambda: descriptors(main) >= most - RESERVED)
+            if number % 20 == 0:
+                assert pod.client.get("/healthz").is_success
+        wait_for(
+            "as many as fit",
+            lambda: pod.client.get("/healthz").is_success and descriptors(main) >= most - RESERVED,
+        )
         assert pod.publish(pod.assembly({"large": LARGE + "# again\n"})).status_code == 201
         run = pod.start_run("large")
         assert pod.status(run)["status"] == "active"
