@@ -205,9 +205,14 @@ class Proxy:
                     if cuts and limit is not None and carried >= limit:
                         self.cuts_left -= 1
                         break
-        for end in (source, target):
+        near, far = (source, target) if way == 0 else (target, source)
+        for end, how in ((far, socket.SHUT_RDWR), (near, socket.SHUT_WR)):
             with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+                end.shutdown(how)
+        # Whoever still writes to an end that nobody reads would wait for as long as it has patience.
+        with contextlib.suppress(OSError):
+            while way == 0 and near.recv(64 * 1024):
+                pass
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
