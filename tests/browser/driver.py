@@ -252,8 +252,17 @@ class Page:
             self.browser.listen(0.05)
 
     def wait(self, script: str, why: str = "") -> Any:
-        """Wait until an expression is true."""
-        return self.until(lambda: self.run(script), why or script)
+        """Wait until an expression is true; one that reads what is not drawn yet is not."""
+
+        def is_true() -> Any:
+            try:
+                return self.run(script)
+            except AssertionError as failed:
+                if "TypeError: Cannot read properties of null" in str(failed):
+                    return None
+                raise
+
+        return self.until(is_true, why or script)
 
     def text(self) -> str:
         """Return what a person reads on the page."""
