@@ -16,12 +16,13 @@ from jr2_runtime.orchestrator.engine import engine
 from jr2_runtime.orchestrator.engine.timers import Timers
 from jr2_runtime.orchestrator.engine.transition import after_step
 from jr2_runtime.orchestrator.store import Run, StoreError
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
 
 async def take_task(bench: Any) -> tuple[dict[str, Any], asyncio.StreamWriter]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         request, writer = await bench.worker.tasks.get()
     assert isinstance(request, dict)
     return request, writer
@@ -321,7 +322,7 @@ async def test_a_run_whose_step_hangs_can_be_cancelled(bench: Any) -> None:
     await asked.wait()
     assert (await bench.post(f"/runs/{run}/events", {"type": "CANCEL"})).status_code == 200
     assert (await bench.status(run))["status"] == "cancelled"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         assert (await posting).status_code == 404
 
 
@@ -350,7 +351,7 @@ async def test_a_queue_that_is_full_refuses_what_comes_and_takes_it_later(
     assert "wait; send it again later" in refused.json()["error"]
     # What frees a queue is taken all the same.
     assert (await bench.post(f"/runs/{run}/events", {"type": "CANCEL"})).status_code == 200
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         assert [(await each).status_code for each in waiting] == [404] * 3
     late = await bench.post(path, {"type": "go"})
     assert late.status_code == 404

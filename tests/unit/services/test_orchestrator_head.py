@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jr2_runtime.orchestrator.api import build_app
-from jr2_runtime.serving import Server, listen
+from tests.unit.services.listening import serving
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -22,11 +22,8 @@ def parsed(head: bytes) -> tuple[int, dict[str, str]]:
 
 async def test_head_is_get_without_the_body(bench: Any) -> None:
     run = await bench.start("gate")
-    listener = listen("127.0.0.1", 0)
-    server = Server(build_app(bench.services), bench.feeds.close_all)
-    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
-    try:
-        reader, writer = await asyncio.open_connection(*listener.getsockname())
+    async with serving(bench) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
         async def head(method: str, path: str, token: str = "instance-token") -> Any:
             """Return the status and the headers; nothing follows the head of an answer to HEAD."""
@@ -34,7 +31,7 @@ async def test_head_is_get_without_the_body(bench: Any) -> None:
                 f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
                 f"Authorization: Bearer {token}\r\n\r\n".encode()
             )
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 found = parsed(await reader.readuntil(b"\r\n\r\n"))
                 if method == "GET":
                     await reader.readexactly(int(found[1]["content-length"]))
@@ -61,9 +58,5 @@ async def test_head_is_get_without_the_body(bench: Any) -> None:
         # The connection is in step still.
         assert (await head("GET", "/healthz"))[0] == 200
         writer.close()
-    finally:
-        server.should_exit = True
-        async with asyncio.timeout(60):
-            await serving
     found = (await bench.client.get("/metrics")).text
     assert 'method="HEAD",route="/runs/{run}"' in found

@@ -11,6 +11,7 @@ import pytest
 from jr2_runtime.orchestrator.engine.recent import Recent
 from jr2_runtime.orchestrator.host.lanes import Lanes
 from jr2_runtime.orchestrator.store import Run
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 RUN = Run(
@@ -78,7 +79,7 @@ async def test_room_given_to_one_who_has_gone_is_given_on() -> None:
     await asyncio.sleep(0)
     lanes.leave()  # wakes the first
     first.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         await second
 
 

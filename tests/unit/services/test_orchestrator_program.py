@@ -22,6 +22,7 @@ from jr2_runtime.orchestrator.settings import read_settings
 from jr2_runtime.orchestrator.store import Ballast, Store, StoreError
 from jr2_runtime.serving import logs, server
 from tests.unit.services.served import fails_to_start
+from tests.waiting import LIMIT
 
 
 def test_the_defaults_are_those_of_the_image() -> None:
@@ -206,7 +207,7 @@ def test_a_ballast_that_cannot_be_looked_at_fails_the_write_and_not_those_after_
     async def write() -> int:
         store = Store(tmp_path / "state.db", Broken(tmp_path / "ballast"))
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LIMIT):
                 with pytest.raises(StoreError, match="Input/output error"):
                     await store.write(lambda db: None)
                 return await store.write(lambda db: 7)

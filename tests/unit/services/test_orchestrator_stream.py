@@ -22,6 +22,7 @@ from jr2_runtime.orchestrator.feeds import (
     TooManyFeeds,
     Topic,
 )
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -47,7 +48,7 @@ class Watcher:
         return found
 
     async def until(self, text: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             while text not in self.text:
                 self.changed.clear()
                 await self.changed.wait()
@@ -93,12 +94,12 @@ async def watching(
         yield watcher, task
     finally:
         watcher.gone.set()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             await asyncio.gather(task, return_exceptions=True)
 
 
 async def ended(task: asyncio.Task[None]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(LIMIT):
         await task
 
 

@@ -15,6 +15,7 @@ from jr2 import frames
 from jr2_runtime.orchestrator.engine.tasks import Tasks
 from jr2_runtime.orchestrator.engine.turns import Turns, Waiting
 from jr2_runtime.orchestrator.store.rows import Task
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -79,7 +80,7 @@ def test_whatever_comes_and_goes_each_is_there_once(steps: list[tuple[str, str, 
 
 
 async def next_task(bench: Any) -> tuple[dict[str, Any], asyncio.StreamWriter]:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LIMIT):
         request, writer = await bench.worker.tasks.get()
     assert isinstance(request, dict)
     return request, writer

@@ -10,32 +10,16 @@ import contextlib
 import os
 import socket
 import struct
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from jr2_runtime.orchestrator.api import build_app
-from jr2_runtime.serving import Server, listen
+from tests.unit.services.listening import serving
 
 pytestmark = pytest.mark.anyio
 
 CLIENTS = 1_000
 AT_ONCE = 125
-
-
-@contextlib.asynccontextmanager
-async def serving(bench: Any) -> AsyncIterator[int]:
-    """Serve the bench on a port; give the port."""
-    listener = listen("127.0.0.1", 0)
-    server = Server(build_app(bench.services), bench.feeds.close_all)
-    task = asyncio.ensure_future(server.serve(sockets=[listener]))
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.handle_exit(15)
-        async with asyncio.timeout(10):
-            await task
 
 
 async def vanish(port: int, path: str, number: int) -> None:

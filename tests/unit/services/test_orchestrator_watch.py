@@ -17,6 +17,7 @@ from jr2.rbac import ORCHESTRATOR_RULES
 from jr2_runtime import orchestrator
 from jr2_runtime.cluster import Cluster, following
 from jr2_runtime.orchestrator.watch import Watches
+from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
@@ -84,7 +85,7 @@ class Rig:
         )
 
     async def eventually(self, what: Any) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(LIMIT):
             while not what():  # noqa: ASYNC110 - any condition
                 await asyncio.sleep(0.002)
 

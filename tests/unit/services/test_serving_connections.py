@@ -203,7 +203,7 @@ async def test_a_peer_that_takes_nothing_of_its_answer_goes(
     async with serving(endless) as port:
         with socket.create_connection(("127.0.0.1", port)) as peer:
             peer.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 await ended.wait()
 
 
@@ -239,7 +239,7 @@ async def test_a_peer_that_takes_something_in_time_keeps_its_connection(
         # The time is over and nothing was taken.
         connection._look_at(0)
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 while await reader.read(2**16):
                     pass
         assert connection.transport.is_closing()
@@ -264,7 +264,7 @@ async def test_what_waits_in_all_connections_is_bounded(monkeypatch: pytest.Monk
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**12)
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             peers.append((reader, writer))
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(LIMIT):
                 await answered.get()
         whole = []
         for reader, _ in peers:

@@ -6,34 +6,18 @@ Real sockets to the real server, for a client library does not send such a targe
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from jr2_runtime.orchestrator.api import build_app
-from jr2_runtime.serving import Server, listen
+from tests.unit.services.listening import serving
 from tests.waiting import LIMIT
 
 pytestmark = pytest.mark.anyio
 
 INSTANCE = "Authorization: Bearer instance-token"
 PUBLISH = "Authorization: Bearer publish-token"
-
-
-@contextlib.asynccontextmanager
-async def serving(bench: Any) -> AsyncIterator[int]:
-    listener = listen("127.0.0.1", 0)
-    server = Server(build_app(bench.services), bench.feeds.close_all)
-    task = asyncio.ensure_future(server.serve(sockets=[listener]))
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        server.handle_exit(15)
-        async with asyncio.timeout(LIMIT):
-            await task
 
 
 async def ask(port: int, line: str, *headers: str, body: str = "") -> tuple[int, bytes]:

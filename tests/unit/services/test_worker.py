@@ -75,13 +75,13 @@ def settings(short_folder: Path) -> Settings:
 async def serving(settings: Settings) -> AsyncIterator[supervisor.Supervisor]:
     made = supervisor.Supervisor(settings)
     running = asyncio.ensure_future(made.serve())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         await made.listening.wait()
     try:
         yield made
     finally:
         made.stop()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             await running
 
 
@@ -90,14 +90,14 @@ async def open_assembly(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, Any]:
     reader, writer = await asyncio.open_unix_connection(settings.socket)
     writer.write(frames.encode({"open": wanted}))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         received = await frames.read(reader)
     return reader, writer, received and received[0]
 
 
 async def facts(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> dict[str, Any]:
     writer.write(b"?")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         received = await frames.read(reader)
     assert received is not None
     return received[0]
@@ -108,7 +108,7 @@ def is_there(process: int) -> bool:
 
 
 async def gone(process: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(LIMIT):
         while is_there(process):  # noqa: ASYNC110 - another process ends
             await asyncio.sleep(0.005)
 
@@ -154,7 +154,7 @@ async def test_the_connection_ends_with_its_process_though_a_child_holds_it(
         reader, writer, _ = await open_assembly(settings)
         process = (await facts(reader, writer))["pid"]
         os.kill(process, signal.SIGKILL)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             assert await reader.read() == b""
         writer.close()
 
@@ -176,7 +176,7 @@ async def test_what_is_no_assembly_is_refused(settings: Settings) -> None:
 async def test_another_user_and_a_stranger_to_the_wire_are_cut(settings: Settings) -> None:
     async with serving(replace(settings, peer_uid=os.getuid() + 1)):
         reader, writer = await asyncio.open_unix_connection(settings.socket)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             with_reset: bytes | None = None
             try:
                 with_reset = await reader.read()
@@ -188,7 +188,7 @@ async def test_another_user_and_a_stranger_to_the_wire_are_cut(settings: Setting
         for nonsense in (b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 8, b"\0\0\0\x02\0\0\0\0[]"):
             reader, writer = await asyncio.open_unix_connection(settings.socket)
             writer.write(nonsense)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LIMIT):
                 try:
                     received = await reader.read()
                 except ConnectionResetError:
