@@ -29,6 +29,7 @@ MODULES: Final = (
 COMPILER_PATH: Final = "/opt/compiler"
 """Where the packages of the compiler lie in the root file system that compiles."""
 _SOURCES: Final = "/sources"
+_MADE: Final = "/made"
 _GROUP: Final = "jr2"
 """The module with all the code is `<group>__mypyc`; those of `MODULES` lead to it."""
 
@@ -46,8 +47,9 @@ options = ["--strict", "--python-version", {recipe.PYTHON_VERSION!r}, "--cache-d
 modules = mypycify(
     [*options, *files], opt_level="3", debug_level="0", strip_asserts=False, group_name={_GROUP!r}
 )
-setup(name="kernel", ext_modules=modules, script_args=["--quiet", "build_ext", "--inplace"])
-made = glob.glob("**/*.so", recursive=True)
+build = ["--quiet", "build_ext", "--build-lib", {_MADE!r}]
+setup(name="kernel", ext_modules=modules, script_args=build)
+made = glob.glob("{_MADE}/**/*.so", recursive=True)
 subprocess.run(["strip", "--strip-unneeded", *made], check=True)
 """
 """Runs in the root file system that compiles, with the files of the modules as its arguments."""
@@ -72,23 +74,21 @@ def compile_kit(root: Path, kit: Path, target: Path) -> None:
     Raises:
         StepFailed: a module does not compile; what mypyc or the compiler said stands in the text.
     """
-    sources = root / _SOURCES[1:]
-    shutil.copytree(kit, sources / "jr2", ignore=shutil.ignore_patterns("__pycache__", "docs"))
+    shutil.copytree(
+        kit, root / _SOURCES[1:] / "jr2", ignore=shutil.ignore_patterns("__pycache__", "docs")
+    )
     (root / "tmp").mkdir(exist_ok=True)
     # Without -I, which would have the seed of hashes be another one each time.
-    run_inside(root, [recipe.PYTHON, "-SB", "-c", _BUILD, *map(_file, MODULES)])
-    made = sorted(place.relative_to(sources) for place in sources.rglob("*.so"))
-    made = [place for place in made if place.parts[0] != "build"]
-    if len(made) != len(MODULES) + 1:
-        raise StepFailed(f"mypyc made {len(made)} files of {len(MODULES)} modules of the Kit")
-    for place in made:
-        into = target / names.KIT_PATH[1:] / place
-        into.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(sources / place, into)
-        into.chmod(0o755)
+    run_inside(root, [recipe.PYTHON, "-SB", "-c", _BUILD, *(_file(kit, each) for each in MODULES)])
+    place = target / names.KIT_PATH[1:]
+    shutil.copytree(root / _MADE[1:], place)
+    made = len(list(place.rglob("*.so")))
+    if made != len(MODULES) + 1:
+        raise StepFailed(f"mypyc made {made} files of {len(MODULES)} modules of the Kit")
 
 
-def _file(module: str) -> str:
+def _file(kit: Path, module: str) -> str:
     """Return the source of a module, below the folder of the sources."""
-    path = module.replace(".", "/")
-    return f"{path}/__init__.py" if module == "jr2.kernel" else f"{path}.py"
+    path = Path(*module.split("."))
+    is_package = (kit.parent / path).is_dir()
+    return str(path / "__init__.py" if is_package else path.with_suffix(".py"))

@@ -2,7 +2,8 @@
 
 The host and the Orchestrator judge by the same functions: an Open part that nobody bound, a Size
 that leaves the Harness container too little, a part that has no place to run, a secret that the
-config does not declare, and a Workflow that is started and is not there. What needs more than Machines and config is the host's (`jr2_infra.check`).
+config does not declare, and a Workflow that is started and is not there. What needs more than
+Machines and config is the host's (`jr2_infra.check`).
 
 Source: spec/authoring.md §5 items 9 and 10, design §3.1, seed 000 (Rules), seed 003 (Rules).
 """

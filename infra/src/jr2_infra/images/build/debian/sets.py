@@ -74,15 +74,8 @@ COMPILER: Final = PackageSet(
             # Sanitizers and runtimes of other languages, and headers that Python's do not include.
             *("libasan8", "libatomic1", "libgomp1", "libitm1", "liblsan0", "libquadmath0"),
             *("libtsan2", "libubsan1", "libgprofng0", "libpython3.11", "libexpat1-dev"),
-            *(
-                "libhwasan0",
-                "libc-dev-bin",
-                "libcrypt-dev",
-                "libnsl-dev",
-                "libtirpc-dev",
-                "rpcsvc-proto",
-            ),
-            "zlib1g-dev",
+            *("libhwasan0", "libc-dev-bin", "libcrypt-dev", "libnsl-dev", "libtirpc-dev"),
+            *("rpcsvc-proto", "zlib1g-dev"),
         }
     ),
     below=BASE,
