@@ -73,6 +73,20 @@ def handled() -> Iterator[None]:
             signal.signal(number, earlier)
 
 
+def leave_at_first() -> None:
+    """End the process at the first SIGINT from here on, without a trace, and ignore the others.
+
+    For a program of plain Pulumi: the engine interrupts the program and its host, the host
+    interrupts the program too, and the second signal would be met by an interpreter that ends.
+    """
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise SystemExit(EXIT_INTERRUPTED)
+
+    signal.signal(signal.SIGINT, leave)
+
+
 def _hear(_number: int, _frame: FrameType | None) -> None:
     """Do nothing: who is woken up handles what waits for it."""
 

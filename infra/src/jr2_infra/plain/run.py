@@ -17,6 +17,7 @@ import contextlib
 import functools
 import json
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -103,6 +104,8 @@ def main(find_programs: FindPrograms, fill_environment: FillEnvironment) -> None
 
 def _over(task: asyncio.Task[Any]) -> None:
     """Give back what the run held, once the engine is done with the program."""
+    # An engine that is cancelled interrupts the program also when it is about to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _end(well=not task.cancelled() and task.exception() is None)
 
 
