@@ -25,6 +25,14 @@ from typing import Any
 DEADLINE = 90.0
 """Seconds that something may take on a machine that is busy."""
 
+_LEFT = ("navigated", "execution context", "Execution context", "context with specified id")
+"""What the protocol says when the page is another one by now, or not yet the next one."""
+_HEAR = """function () {
+  this.isHit = false;
+  const hear = (event) => { this.isHit ||= event.composedPath().includes(this); };
+  addEventListener("click", hear, { capture: true, once: true });
+}"""
+
 
 class Gone(Exception):
     """The browser ended, or did not answer in time."""
@@ -85,7 +93,8 @@ class Browser:
                 raise Gone(f"{method} was not answered")
         answer = self._answers.pop(number)
         if "error" in answer:
-            kind = Navigated if "navigated" in answer["error"]["message"] else AssertionError
+            said = answer["error"]["message"]
+            kind = Navigated if any(each in said for each in _LEFT) else AssertionError
             raise kind(f"{method}: {answer['error']}")
         result: dict[str, Any] = answer["result"]
         return result
@@ -307,8 +316,8 @@ class Page:
         )
         return found[0]
 
-    def click(self, role: str, name: str) -> None:
-        """Click on the one element of a role and a name, once it stays where it is."""
+    def place(self, role: str, name: str) -> tuple[float, float]:
+        """Return the middle of the one element of a role and a name, once it stays where it is."""
         before: list[tuple[float, float]] = []
 
         def middle() -> tuple[float, float] | None:
@@ -322,14 +331,47 @@ class Page:
             before.append((sum(quad[0::2]) / 4, sum(quad[1::2]) / 4))
             return before[-1] if before[-1:] == before[-2:-1] else None
 
-        x, y = self.until(middle, f"the place of {role} {name!r}")
-        self.click_at(x, y)
+        found: tuple[float, float] = self.until(middle, f"the place of {role} {name!r}")
+        return found
+
+    def click(self, role: str, name: str) -> None:
+        """Click on the one element of a role and a name, as often as it has moved from under it."""
+
+        def is_hit() -> bool:
+            x, y = self.place(role, name)
+            try:
+                element = self.send("DOM.resolveNode", backendNodeId=self.one(role, name))
+                handle = element["object"]["objectId"]
+                self._call(handle, _HEAR)
+            except AssertionError:  # it was drawn anew meanwhile
+                return False
+            self.click_at(x, y)
+            try:
+                return bool(self._call(handle, "function () { return this.isHit; }"))
+            except AssertionError:  # the click led to another page
+                return True
+
+        self.until(is_hit, f"the click on {role} {name!r}")
+
+    def _call(self, handle: str, function: str) -> Any:
+        """Call a function of JavaScript on an element, and return what it gives."""
+        answer = self.send(
+            "Runtime.callFunctionOn",
+            objectId=handle,
+            functionDeclaration=function,
+            returnByValue=True,
+        )
+        return answer["result"].get("value")
 
     def click_at(self, x: float, y: float) -> None:
         """Click on a place."""
         for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            pressed = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
-            self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
+            self.mouse(kind, x, y)
+
+    def mouse(self, kind: str, x: float, y: float) -> None:
+        """Move the mouse to a place, or press or release its button there."""
+        pressed = {} if kind == "mouseMoved" else {"button": "left", "clickCount": 1}
+        self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, **pressed)
 
     def press(self, selector: str) -> None:
         """Click, wherever it stands, on the first element that a selector finds, once there is one."""
@@ -338,7 +380,15 @@ class Page:
 
     def write(self, role: str, name: str, text: str) -> None:
         """Put a text into a field in place of what it holds."""
-        self.send("DOM.focus", backendNodeId=self.one(role, name))
+
+        def has_focus() -> bool:
+            try:
+                self.send("DOM.focus", backendNodeId=self.one(role, name))
+            except AssertionError:  # it was drawn anew since it was found
+                return False
+            return True
+
+        self.until(has_focus, f"the focus of {role} {name!r}")
         self.run("document.activeElement.select()")
         if text:
             self.send("Input.insertText", text=text)

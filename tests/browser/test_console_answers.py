@@ -242,6 +242,40 @@ def test_a_run_is_cancelled_by_a_second_click_alone(console: Console) -> None:
     assert console.pod.status(run)["status"] == "cancelled"
 
 
+def test_a_click_that_a_frame_falls_into_is_one_all_the_same(console: Console) -> None:
+    """A run that never rests can be cancelled: what is clicked on stays while all else is drawn anew."""
+    run = console.pod.start_run("ledger")
+    page = console.signed_in(f"/workflows/ledger?run={run}")
+    x, y = page.place("button", "Cancel run…")
+    page.mouse("mouseMoved", x, y)
+    page.mouse("mousePressed", x, y)
+    note = {"type": "note", "number": 70707}
+    assert console.pod.client.post(f"/runs/{run}/gates/writing/events", json=note).is_success
+    page.wait("document.querySelector('.details').innerText.includes('70707')", "the number")
+    page.mouse("mouseReleased", x, y)
+    page.one("button", "Cancel it")
+
+
+def test_a_card_keeps_its_focus_when_the_one_before_it_goes(console: Console) -> None:
+    first, second = (console.pod.start_run("ledger") for _ in range(2))
+    page = console.signed_in("/workflows/ledger")
+    page.click("button", "2 open Gates need attention")
+    page.wait("document.querySelectorAll('.card').length === 2", "the cards")
+    of = page.run(
+        "[...document.querySelectorAll('.card h3 + button')].map((one) => one.textContent)"
+    )
+    before, after = (first, second) if first[:8] in of[0] else (second, first)
+    page.run("document.querySelectorAll('details.answer')[1].open = true")
+    page.run("document.querySelectorAll('.card input')[1].focus()")
+    page.send("Input.insertText", text="12")
+    cancelled = console.pod.client.post(f"/runs/{before}/events", json={"type": "CANCEL"})
+    assert cancelled.is_success
+    page.wait("document.querySelectorAll('.card').length === 1", "the end of the first")
+    page.send("Input.insertText", text="34")
+    assert page.run("document.querySelector('.card input').value") == "1234"
+    assert page.run("document.querySelector('.card').textContent.includes('" + after[:8] + "')")
+
+
 def test_a_wrong_token_is_invalid_and_opens_nothing(console: Console) -> None:
     page = console.open()
     for wrong in ("who", "ü token", console.pod.publish_token, console.pod.instance_token + "x"):

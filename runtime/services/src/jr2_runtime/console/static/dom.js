@@ -40,20 +40,31 @@ export function button(label, handler, attributes = {}) {
  */
 export function keyed(parent, items, key, create, update) {
   const there = new Map([...parent.children].map((node) => [node.dataset.key, node]));
-  let next = parent.firstElementChild;
-  for (const item of items) {
+  const nodes = items.map((item) => {
     const name = key(item);
     let node = there.get(name);
     if (node === undefined) {
       node = create(item);
       node.dataset.key = name;
     }
-    there.delete(name);
-    if (node === next) next = next.nextElementSibling;
+    return node;
+  });
+  renew(parent, nodes);
+  nodes.forEach((node, number) => update(node, items[number]));
+}
+
+/**
+ * Make the children of `parent` these nodes. One that stays is not taken out for a moment: it would
+ * lose its focus, and a click that has begun on it.
+ */
+export function renew(parent, nodes) {
+  const kept = new Set(nodes);
+  for (const node of [...parent.childNodes]) if (!kept.has(node)) node.remove();
+  let next = parent.firstChild;
+  for (const node of nodes) {
+    if (node === next) next = next.nextSibling;
     else parent.insertBefore(node, next);
-    update(node, item);
   }
-  for (const node of there.values()) node.remove();
 }
 
 /** Set a text only when it is another one, so that a reader's selection is left alone. */

@@ -7,7 +7,7 @@
 import { Attention } from "./attention.js";
 import { details } from "./details.js";
 import { Diagram, zoomButtons } from "./diagram.js";
-import { button, coalesced, el } from "./dom.js";
+import { button, coalesced, el, renew } from "./dom.js";
 import { Feeds } from "./feeds.js";
 import { form } from "./forms.js";
 import { Client, RETRY, path } from "./http.js";
@@ -100,10 +100,7 @@ function drawDetails() {
   const text = JSON.stringify([shown.workflow, shown.view, run, shown.status, at.box, shown.box?.folded, shown.emits, shown.isLive]);
   if (text === drawn) return;
   drawn = text;
-  const focused = document.activeElement;
-  detailsPanel.replaceChildren(...details(shown, acts));
-  // What was kept lost the focus all the same.
-  if (focused !== document.activeElement && detailsPanel.contains(focused)) focused.focus();
+  renew(detailsPanel, details(shown, acts));
 }
 
 // --- what is selected -------------------------------------------------------------------------
