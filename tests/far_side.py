@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import sys
 import threading
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,6 +46,17 @@ class Quiet(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
+class _Server(ThreadingHTTPServer):
+    """A server whose clients may go whenever they like; what else fails is told on stderr."""
+
+    # A request that still waits for something does not keep the test.
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class FarSide:
     """A server that listens from now on until it is closed.
 
@@ -56,9 +68,7 @@ class FarSide:
     def __init__(
         self, handler: type[BaseHTTPRequestHandler], *, tls: ssl.SSLContext | None = None
     ) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        # A request that still waits for something does not keep the test.
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
         if tls is not None:
             self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self.port = self._server.server_port

@@ -102,6 +102,9 @@ class FakeWorker:
     """A test's own answer to a request; `None` from it means: the usual one."""
     pings: int = 0
     blocked: set[asyncio.StreamWriter] = field(default_factory=set)
+    pongs: bool = False
+    """Whether a blocked process answers its pings all the same: until this is taken back, nobody
+    notices the block, however long it takes to put other tasks beside it."""
     tasks: asyncio.Queue[tuple[dict[str, Any], asyncio.StreamWriter]] = field(
         default_factory=asyncio.Queue
     )
@@ -141,7 +144,7 @@ class FakeWorker:
     def _handle(self, request: dict[str, Any], body: bytes, writer: asyncio.StreamWriter) -> None:
         if request["op"] == "ping":
             self.pings += 1
-            if writer not in self.blocked:
+            if self.pongs or writer not in self.blocked:
                 writer.write(frames.encode({"id": request["id"], "kind": "pong"}))
             return
         if request["op"] == "step" and not body:

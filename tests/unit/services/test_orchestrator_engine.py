@@ -15,6 +15,7 @@ from jr2 import frames, host_wire, names
 from jr2_runtime.orchestrator.engine import engine
 from jr2_runtime.orchestrator.engine.timers import Timers
 from jr2_runtime.orchestrator.engine.transition import after_step
+from jr2_runtime.orchestrator.host import process
 from jr2_runtime.orchestrator.store import Run, StoreError
 from tests.waiting import LIMIT
 
@@ -215,9 +216,12 @@ async def test_a_task_that_blocks_its_process_fails_and_those_beside_it_do_not(
 ) -> None:
     async with rig.open_bench(short_folder, ping_every=0.02) as bench:
         await bench.publish()
+        bench.worker.pongs = True
         blocker = await bench.start("task", {"block": True})
         await bench.eventually(lambda: bench.worker.blocked)
         good = [await bench.start("task", {"n": number}) for number in range(3)]
+        await bench.eventually(lambda: all(asked_tasks(bench, run) for run in good))
+        bench.worker.pongs = False
         for _ in good:
             # Those that share the process of the culprit come again until they are apart from it.
             request, writer = await take_task(bench)
@@ -265,13 +269,16 @@ async def test_a_new_task_does_not_join_one_that_blocked_alone(
 
 
 async def test_a_stop_that_is_not_acknowledged_ends_the_process_and_blames_nobody(
-    short_folder: Path, rig: Any, caplog: pytest.LogCaptureFixture
+    short_folder: Path, rig: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Without a stop the block is noticed too, and on a slow disk before the stop comes.
+    monkeypatch.setattr(process, "SILENCE", 1_000_000)
     async with rig.open_bench(short_folder, ping_every=0.1) as bench:
         await bench.publish()
         blocker = await bench.start("task", {"block": True})
         await bench.eventually(lambda: bench.worker.blocked)
         good = [await bench.start("task", {"n": number}) for number in range(2)]
+        await bench.eventually(lambda: all(asked_tasks(bench, run) for run in good))
         await bench.post(f"/runs/{blocker}/events", {"type": "CANCEL"})
         writers = []
         for _ in good:
