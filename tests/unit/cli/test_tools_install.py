@@ -279,7 +279,10 @@ def wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_who_holds_the_lock_is_named_also_when_it_says_so_late(tmp_path: Path) -> None:
+def test_who_holds_the_lock_is_named_also_when_it_says_so_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache_folder, "_PATIENCE", LIMIT)
     said: list[int | None] = []
     descriptor = os.open(tmp_path / cache_folder.LOCK, os.O_RDWR | os.O_CREAT)
     fcntl.flock(descriptor, fcntl.LOCK_EX)

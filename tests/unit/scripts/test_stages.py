@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import signal
 import subprocess
 import sys
@@ -95,8 +96,9 @@ def test_red_tests_end_nothing_and_the_first_is_shown_whole_at_the_end(told: Tol
     assert told.suite.report(("  before: 2 s",), 4) == 1
     table, first, last = told.said[-3:]
     assert table.splitlines()[:2] == ["== time", "  before: 2 s"]
-    assert "  red: FAILED after 0 s" in table.splitlines()
-    assert "  green: 0 s" in table.splitlines()
+    rows = re.sub(r"\d+ s$", "N s", table, flags=re.MULTILINE).splitlines()
+    assert "  red: FAILED after N s" in rows
+    assert "  green: N s" in rows
     assert first == "== the first that failed: red\nwhy"
     assert last == "FAILED: red, late"
 

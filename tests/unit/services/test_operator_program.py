@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -132,6 +133,14 @@ class Operator:
         except OSError:
             return 0, None
 
+    def listens(self) -> bool:
+        """Whether the health port is open; the answer to a probe is kept for a while."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=LIMIT).close()
+        except OSError:
+            return False
+        return True
+
     def stop(self) -> tuple[int, list[dict[str, Any]]]:
         self.process.send_signal(signal.SIGTERM)
         _, log = self.process.communicate(timeout=LIMIT)
@@ -215,7 +224,7 @@ def test_watches_both_kinds_within_its_rules(
     cluster.objects["sandboxes"] = [sandbox("ws-a"), sandbox("ws-b")]
     running = operator()
     watches = [("watch", f"{GROUP_PATH}/{plural}") for plural in KINDS]
-    wait_for(lambda: set(watches) <= set(cluster.asked))
+    wait_for(lambda: set(watches) <= set(cluster.asked) and running.listens())
     status, body = running.health()
     ready, missing = running.health("readyz")[0], running.health("other")[0]
     code, log = running.stop()
@@ -253,10 +262,11 @@ def test_is_not_healthy_when_the_permission_is_taken(
     cluster: Cluster, operator: Callable[[], Operator]
 ) -> None:
     running = operator()
-    wait_for(lambda: [verb for verb, _ in cluster.asked].count("watch") == 2)
+    wait_for(lambda: [verb for verb, _ in cluster.asked].count("watch") == 2 and running.listens())
     cluster.granted = False
 
-    assert running.health() == (500, None)
+    # A refusal that comes later than a probe waits for it is found by a later probe.
+    wait_for(lambda: running.health() == (500, None))
     code, log = running.stop()
     assert code == 0
     assert any("sandboxes: the API refuses the list" in json.dumps(entry) for entry in log)
@@ -266,7 +276,7 @@ def test_a_silent_api_is_no_reason_to_start_again(
     cluster: Cluster, operator: Callable[[], Operator]
 ) -> None:
     running = operator()
-    wait_for(lambda: [verb for verb, _ in cluster.asked].count("watch") == 2)
+    wait_for(lambda: [verb for verb, _ in cluster.asked].count("watch") == 2 and running.listens())
     cluster.silent = True
     began = time.monotonic()
 

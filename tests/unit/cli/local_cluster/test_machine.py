@@ -17,6 +17,7 @@ from jr2_cli.local_cluster import layout, readiness
 from jr2_cli.local_cluster.definition import busybox_image, objects, services, settings
 from jr2_cli.local_cluster.node import before, cgroups, conflicts, leftovers, machine, network
 from jr2_cli.local_cluster.supervision import plan
+from tests.ports import free_port
 
 VERSION_1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
@@ -400,12 +401,9 @@ def test_another_device_in_our_addresses_is_named_and_a_wider_route_is_not() -> 
 
 
 def test_a_port_that_is_taken_is_named_and_points_at_kind() -> None:
-    with socket.socket(socket.AF_INET) as taken, socket.socket(socket.AF_INET) as left:
-        for one in (taken, left):
-            one.bind(("127.0.0.1", 0))
-        taken.listen()
-        port, free = taken.getsockname()[1], left.getsockname()[1]
-        left.close()
+    free = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
 
         with pytest.raises(Refusal) as raised:
             conflicts.check_ports([free, port])
