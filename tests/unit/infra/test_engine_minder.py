@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
@@ -15,6 +14,7 @@ import pytest
 from jr2_infra import process_table
 from jr2_infra.engine import minder
 from jr2_infra.engine.minded import Minded
+from tests.interrupts import interrupt
 from tests.waiting import LIMIT
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -122,17 +122,26 @@ def test_a_command_killed_with_9_takes_everything_with_it(tmp_path: Path) -> Non
 def test_an_interrupt_of_the_command_leaves_nothing(tmp_path: Path) -> None:
     started = minded(tmp_path, 3600)
     pids = family(tmp_path)
-    signal.signal(signal.SIGALRM, interrupt)
 
-    with pytest.raises(KeyboardInterrupt):
+    with interrupt() as interrupted, pytest.raises(KeyboardInterrupt):
         # The first word of the family is read when the wait has begun.
-        started.wait(lambda _: os.kill(os.getpid(), signal.SIGALRM))
+        started.wait(lambda _: interrupted.send())
 
     assert all_gone(pids, 0)
 
 
-def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
+def test_the_end_of_a_session_is_waited_for_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large program ends some time after it was killed, and could still write in that time."""
+    killed: list[int] = []
+    monkeypatch.setattr(minder, "_kill", lambda pid, _: killed.append(pid))
+    # It stands for one that was killed, and takes half a second to end.
+    with subprocess.Popen(["sleep", "0.5"], start_new_session=True) as dying:
+        minder.end_session(dying.pid)
+
+        assert killed[0] == dying.pid
+        assert all_gone([dying.pid], 0)
 
 
 def test_only_the_session_that_is_meant_is_ended(tmp_path: Path) -> None:

@@ -16,11 +16,15 @@ import os
 import selectors
 import signal
 import sys
+import time
 from collections.abc import Iterable
 from typing import Final
 
 _SUBREAPER: Final = 36
-_ROUNDS: Final = 50
+_PATIENCE: Final = 10.0
+"""Seconds after which a process that was killed and does not end is left: the kernel holds it."""
+_PAUSE: Final = 0.002
+"""Seconds between two looks at those that were killed; a large one takes its time to end."""
 
 
 def main(argv: list[str]) -> int:
@@ -56,19 +60,19 @@ def session_members(session: int) -> list[int]:
 
 
 def end_session(session: int, *, spare: Iterable[int] = ()) -> None:
-    """Kill every process of a session, also those that are started meanwhile.
+    """Kill every process of a session, also those that are started meanwhile, until all are gone.
 
     Args:
         session: the session.
         spare: processes that stay.
     """
-    kept = frozenset(spare)
-    for _ in range(_ROUNDS):
-        members = [pid for pid in session_members(session) if pid not in kept]
-        if not members:
-            return
+    kept, until = frozenset(spare), time.monotonic() + _PATIENCE
+    while members := [pid for pid in session_members(session) if pid not in kept]:
         for pid in members:
             _kill(pid, session)
+        if time.monotonic() > until:
+            return
+        time.sleep(_PAUSE)
 
 
 def _kill(pid: int, session: int) -> None:
