@@ -6,7 +6,6 @@ import contextlib
 import os
 import pty
 import re
-import signal
 import termios
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any, TextIO
 import pytest
 
 from jr2_cli import prompts
+from tests.interrupts import interrupt
 from tests.waiting import LIMIT
 
 QUESTION = "where should the git ssh key come from?"
@@ -170,13 +170,15 @@ def test_hidden_lines_end_with_the_input(terminal: Terminal) -> None:
 def test_an_interrupt_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
     before = terminal.settings()
 
-    def interrupt() -> None:
-        terminal.read_until(HELP)
-        os.kill(os.getpid(), signal.SIGINT)
+    with interrupt() as interrupted:
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        prompts.choose(terminal.stdin, terminal.stderr, QUESTION, OPTIONS)
-    thread.join()
+        def once_it_asks() -> None:
+            terminal.read_until(HELP)
+            interrupted.send()
+
+        thread = threading.Thread(target=once_it_asks)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            prompts.choose(terminal.stdin, terminal.stderr, QUESTION, OPTIONS)
+        thread.join()
     assert terminal.settings() == before

@@ -255,10 +255,11 @@ def kubectl(tmp_path: Path, orchestrator: Orchestrator) -> Path:
     """A kubectl whose forward leads to the Orchestrator of the test."""
     port = orchestrator.port
     script = tmp_path / "kubectl"
+    # It may be ended as soon as it has said its port.
     script.write_text(
         "#!/bin/sh\n"
-        f"echo 'Forwarding from 127.0.0.1:{port} -> 4000'\n"
         'echo "$@" > "$(dirname "$0")/arguments"\n'
+        f"echo 'Forwarding from 127.0.0.1:{port} -> 4000'\n"
         "exec sleep 3600\n"
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)

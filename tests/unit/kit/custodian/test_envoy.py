@@ -17,7 +17,7 @@ from jr2 import names
 from jr2.custodian import Ports, bootstrap, script
 from tests.envoy import envoy
 from tests.far_side import FarSide, Quiet
-from tests.ports import free_port
+from tests.ports import free_port, free_ports
 from tests.waiting import LIMIT
 
 TOKEN = "jr2-instance-harness.signed-0123456789"
@@ -80,7 +80,8 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 @contextlib.contextmanager
 def custodian(folder: Path, orchestrator_port: int, **more: str) -> Iterator[Custodian]:
-    ports = Ports(control=free_port(), health=free_port(), orchestrator=orchestrator_port)
+    control, health_port = free_ports(2)
+    ports = Ports(control=control, health=health_port, orchestrator=orchestrator_port)
     log = folder / "log"
     with log.open("wb") as said:
         child = subprocess.Popen(
@@ -251,7 +252,8 @@ def test_the_health_check_is_all_that_its_port_answers(of_the_instance: Custodia
 def test_it_does_not_start_with_a_value_that_no_header_carries(
     tmp_path: Path, value: bytes | None, said: str
 ) -> None:
-    command = files(tmp_path, Ports(control=free_port(), health=free_port()), value)
+    control, health = free_ports(2)
+    command = files(tmp_path, Ports(control=control, health=health), value)
     done = subprocess.run(
         [*command, "--mode", "validate"],
         env=environment(tmp_path),
