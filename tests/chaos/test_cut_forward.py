@@ -18,7 +18,7 @@ from jr2_cli import follow, once
 from jr2_cli.output import Output
 from jr2_cli.target import Link
 from tests.chaos.wire import proxied
-from tests.waiting import LIMIT
+from tests.waiting import LIMIT, wait_for
 
 if TYPE_CHECKING:
     from jr2_cli.client import Orchestrator
@@ -55,13 +55,20 @@ def started_answered_and_followed(pod: Any, cut: str, at: int) -> bool:
                     client.answer_gate(run, "writing", event, key)
 
                 write(note)
-            end = {"type": "CANCEL"}
-            ended = threading.Timer(
-                0.02, pod.client.post, [f"/runs/{run}/events"], kwargs={"json": end}
-            )
+            over = threading.Event()
+
+            def end() -> None:
+                # Not before it is followed: a feed that tells of its end alone has few bytes to cut.
+                wait_for("its feed", lambda: "→ active" in said.getvalue() or over.is_set())
+                pod.client.post(f"/runs/{run}/events", json={"type": "CANCEL"})
+
+            ended = threading.Thread(target=end)
             ended.start()
-            status = follow.until_settled(link, run, out, sleep=lambda _: None)
-            ended.join()
+            try:
+                status = follow.until_settled(link, run, out, sleep=lambda _: None)
+            finally:
+                over.set()
+                ended.join()
         finally:
             link.drop()
         was_cut = getattr(proxy, cut) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import signal
@@ -166,7 +167,7 @@ def test_an_assembly_process_that_is_stopped_is_replaced(pod: Any) -> None:
 
     accepted(gate(pod, run, "review", {"type": "go"}))
     assert pod.status(run)["status"] == "done"
-    assert stopped not in children(worker.pid)
+    wait_for("the end of the stopped one", lambda: stopped not in children(worker.pid))
 
 
 @pytest.mark.parametrize(
@@ -276,8 +277,10 @@ def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> Non
     marker = pod.folder / "blocks"
     blocker = pod.start_run("blocker", {"marker": str(marker)})
     wait_for("the task blocks", marker.exists)
-    before = children(worker.pid)
-    pings = [pod.start_run("ping") for _ in range(3)]
+    before = set(children(worker.pid))
+    # All at once: the stop is to come before the block is noticed without one, on a slow disk too.
+    with concurrent.futures.ThreadPoolExecutor(3) as people:
+        pings = list(people.map(pod.start_run, ["ping"] * 3))
 
     answer = pod.client.post(f"/runs/{blocker}/events", json={"type": "CANCEL"})
 
@@ -287,7 +290,7 @@ def test_the_cancel_of_a_run_whose_task_blocks_frees_the_others(pod: Any) -> Non
     assert pod.status(blocker)["status"] == "cancelled"
     assert marker.read_text() == "x"
     # The process of the steps is there still, the blocked one is not.
-    assert len(set(children(worker.pid)) & set(before)) == 1
+    wait_for("the end of the blocked one", lambda: len({*children(worker.pid)} & before) == 1)
     log = pod.log("orchestrator")
     assert "the stop of a task was not acknowledged within 2 s" in log
     assert "blocked its process" not in log
