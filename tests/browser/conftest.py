@@ -191,7 +191,8 @@ def served_console(chromium: Browser) -> Iterator[Console]:
 @pytest.fixture
 def console(served_console: Console) -> Iterator[Console]:
     """The Orchestrator of the module; no run of a test is live in the next one."""
-    yield served_console
+    with served_console.browser.closing_pages():
+        yield served_console
     for run in served_console.pod.client.get("/runs").json():
         served_console.pod.client.post(f"/runs/{run['runId']}/events", json={"type": "CANCEL"})
 
@@ -199,6 +200,6 @@ def console(served_console: Console) -> Iterator[Console]:
 @pytest.fixture
 def own_console(chromium: Browser) -> Iterator[Console]:
     """An Orchestrator of the test's own, with no Assembly."""
-    with opened() as pod:
+    with opened() as pod, chromium.closing_pages():
         pod.start_worker()
         yield Console(pod, chromium, pod.start_orchestrator())

@@ -150,6 +150,14 @@ class Browser:
         page.go(url)
         return page
 
+    @contextlib.contextmanager
+    def closing_pages(self) -> Iterator[None]:
+        """Close what is opened within the block: a page asks the Orchestrator on and on."""
+        before = set(self._pages)
+        yield
+        for session in self._pages.keys() - before:
+            self._pages.pop(session).close()
+
     def close(self) -> None:
         """End the browser and wait for it."""
         with contextlib.suppress(Gone, OSError):
@@ -424,7 +432,6 @@ class Page:
 
     def close(self) -> None:
         """Close the page with its profile."""
-        self.send("Page.disable")
         self.browser.send("Target.disposeBrowserContext", browserContextId=self.context)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.chaos.conftest import Pod
+from tests.waiting import LIMIT
 
 from . import bare, ours, parked, requests_load
 
@@ -150,7 +151,7 @@ def over_http(counts: Counts) -> list[Row]:
         ]
     finally:
         empty.terminate()
-        empty.wait(timeout=20)
+        empty.wait(timeout=LIMIT)
         if empty.stdout is not None:
             empty.stdout.close()
         pod.close()

@@ -34,6 +34,7 @@ from jr2_runtime.orchestrator.store import Store
 from jr2_runtime.orchestrator.store import assemblies as rows
 from jr2_runtime.orchestrator.store.rows import Assembly
 from tests.kit_folder import link_kit
+from tests.waiting import LIMIT
 
 WORKFLOW = '''
     from __future__ import annotations
@@ -141,7 +142,7 @@ def worker(folder: Path) -> Iterator[Path]:
         yield socket
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(timeout=20)
+        process.wait(timeout=LIMIT)
 
 
 class _Done(Exception):

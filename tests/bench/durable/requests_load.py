@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 EMPTY_PORT_LINE = "port "
-_ALL_CONNECTED = 1.0
-"""Seconds in which every connection must have been made."""
+_LEAD = 0.05
+"""Seconds from the last connection to the first request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,6 @@ class _Client(asyncio.Protocol):
     Args:
         requests: whole requests as bytes.
         took: gets the seconds of each answer.
-        first: when the first request goes, by the loop's clock.
         every: seconds from one request to the next; 0: each follows the answer before it.
         done: is told of the last answer.
     """
@@ -47,13 +46,12 @@ class _Client(asyncio.Protocol):
         self,
         requests: Sequence[bytes],
         took: list[float],
-        first: float,
         every: float,
         done: asyncio.Future[None],
     ) -> None:
         self._requests = iter(requests)
         self._took = took
-        self._due = first
+        self._due = 0.0
         self._every = every
         self._done = done
         self._data = b""
@@ -64,7 +62,11 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._loop.call_at(self._due, self._send)
+
+    def begin(self, first: float) -> None:
+        """Send the first request at this moment by the loop's clock."""
+        self._due = first
+        self._loop.call_at(first, self._send)
 
     def _send(self, since: float | None = None) -> None:
         assert self._transport is not None
@@ -116,14 +118,17 @@ async def load(port: int, requests: Sequence[Sequence[bytes]], rate: float | Non
     loop = asyncio.get_running_loop()
     took: list[float] = []
     apart = 1 / rate if rate else 0.0
-    first = loop.time() + _ALL_CONNECTED
-    ends = []
-    for place, each in enumerate(requests):
+    ends, clients = [], []
+    for each in requests:
         done: asyncio.Future[None] = loop.create_future()
         ends.append(done)
-        client = _Client(each, took, first + place * apart, len(requests) * apart, done)
+        client = _Client(each, took, len(requests) * apart, done)
+        clients.append(client)
         await loop.create_connection(lambda client=client: client, "127.0.0.1", port)  # type: ignore[misc]
-    assert loop.time() < first, "the connections took too long"
+    # All are there before the first one sends, however long that took.
+    first = loop.time() + _LEAD
+    for place, client in enumerate(clients):
+        client.begin(first + place * apart)
     await asyncio.gather(*ends)
     whole = loop.time() - first
     took.sort()
