@@ -29,6 +29,8 @@ NAME: Final = "stuck"
 HOLD: Final = "example.com/hold"
 SERVICES: Final = "/apis/apiregistration.k8s.io/v1/apiservices"
 DEAD: Final = "v1.dead.example.com"
+LISTS: Final = {"Accept": "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"}
+"""Asks for every kind of every group at once, as a controller does."""
 _numbers = itertools.count(1)
 _PART: Final = {"memory": "64Mi", "cpu": "50m"}
 SPEC: Final = {
@@ -66,6 +68,10 @@ def server(own_server: ApiServer) -> ApiServer:
     with own_server.kube_context().http() as http:
         # A new kind answers 404, then 429 while its storage is made.
         wait_for("the kind is served", lambda: http.get(SANDBOX.path("default")).is_success)
+        # What takes a namespace away looks for kinds there, and would leave the others behind.
+        wait_for(
+            "the kind is listed", lambda: SANDBOX.plural in http.get("/apis", headers=LISTS).text
+        )
     return own_server
 
 

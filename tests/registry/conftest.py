@@ -34,6 +34,9 @@ PROGRAM = Path(__file__).parent / "program"
 USER, PASSWORD = "ann", "CANARY-password"
 # bcrypt of the password, of the least cost.
 HTPASSWD = f"{USER}:$2a$04$6fFi14M8JhB3N/fOj5q.seQUk3XbcwxABEvzkOKNdX7dZYWvvLZFG\n"
+_ATTEMPTS = 4
+_LISTENS = "listening on "
+"""What the registry says once it takes connections."""
 
 
 class Voice:
@@ -75,12 +78,6 @@ def registry_program() -> Path:
     return found.path
 
 
-def answers(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
 class Registry:
     """A registry that runs.
 
@@ -100,35 +97,50 @@ class Registry:
         tls: tuple[Path, Path] | None = None,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
-        self.host = f"127.0.0.1:{self.port}"
-        self._log = folder / "log"
+        self._folder, self._log = folder, folder / "log"
+        for attempt in range(_ATTEMPTS):
+            self.port = free_port()
+            self.host = f"127.0.0.1:{self.port}"
+            if self._listens(program, auth, tls):
+                return
+            # Another server can take a free port before ours listens on it.
+            assert attempt + 1 < _ATTEMPTS, self.log()
+            assert "address already in use" in self.log(), self.log()
+
+    def _listens(
+        self, program: Path, auth: Mapping[str, Any] | None, tls: tuple[Path, Path] | None
+    ) -> bool:
+        """Start it; tell whether it listens, or has ended."""
         http: dict[str, Any] = {"addr": self.host, "secret": "s", "relativeurls": True}
         if tls is not None:
             http["tls"] = {"certificate": str(tls[0]), "key": str(tls[1])}
         config = {
             "version": 0.1,
             "log": {"accesslog": {"disabled": False}, "level": "info"},
-            "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+            "storage": {"filesystem": {"rootdirectory": str(self._folder / "data")}},
             "http": http,
             **({"auth": auth} if auth else {}),
         }
-        (folder / "config.yaml").write_text(yaml.safe_dump(config))
+        (self._folder / "config.yaml").write_text(yaml.safe_dump(config))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [program, "serve", folder / "config.yaml"],
+                [program, "serve", self._folder / "config.yaml"],
                 env={"OTEL_TRACES_EXPORTER": "none", "PATH": "/usr/bin:/bin"},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
         try:
-            wait_for("it answers", lambda: answers(self.port) or self._process.poll() is not None)
-            assert self._process.poll() is None, self.log()
+            # Its own word: on its port somebody else may answer.
+            wait_for(
+                "it listens",
+                lambda: _LISTENS in self.log() or self._process.poll() is not None,
+            )
         except BaseException:
             self._process.kill()
             self._process.wait()
             raise
+        return self._process.poll() is None
 
     def log(self) -> str:
         """Everything that it said."""
@@ -191,10 +203,14 @@ class Proxy:
         carried, limit = 0, self._limits[way]
         with contextlib.suppress(OSError):
             while data := source.recv(64 * 1024):
-                with self._lock:
-                    cuts = limit is not None and self.cuts_left > 0
-                if cuts and limit is not None:
-                    data = data[: max(0, limit - carried)]
+                cuts = False
+                if limit is not None and carried + len(data) >= limit:
+                    with self._lock:
+                        # Of two connections at their limits, one can have the last cut.
+                        cuts = self.cuts_left > 0
+                        self.cuts_left -= cuts
+                    if cuts:
+                        data = data[: max(0, limit - carried)]
                 target.sendall(data)
                 carried += len(data)
                 with self._lock:
@@ -202,9 +218,8 @@ class Proxy:
                         self.sent += len(data)
                     else:
                         self.received += len(data)
-                    if cuts and limit is not None and carried >= limit:
-                        self.cuts_left -= 1
-                        break
+                if cuts:
+                    break
         near, far = (source, target) if way == 0 else (target, source)
         for end, how in ((far, socket.SHUT_RDWR), (near, socket.SHUT_WR)):
             with contextlib.suppress(OSError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from pathlib import Path
@@ -260,11 +261,14 @@ def test_a_push_that_is_stopped_stops_all_its_blobs(
     image = Image()
     layers = [os.urandom(4 * MIB) for _ in range(4)]
     layout = image.archive(tmp_path / "layout.tar", image.manifest(*layers))
+    calls = itertools.count(1)
     sent: list[int] = []
 
     def progress(total: int) -> None:
+        # Several blobs are sent at once, and exactly one of them is interrupted.
+        number = next(calls)
         sent.append(total)
-        if len(sent) == 1:
+        if number == 1:
             raise KeyboardInterrupt
 
     with oci.Client(environ, progress=progress) as client:
@@ -272,5 +276,5 @@ def test_a_push_that_is_stopped_stops_all_its_blobs(
             client.push(layout, ref(registry.host))
         assert not client.exists(ref(registry.host))
 
-    # Each layer has sixteen pieces; the others were stopped before their ends.
-    assert len(sent) < 32
+    # Each layer has sixteen pieces; of those sent at the same time one more piece may be through.
+    assert len(sent) <= 3

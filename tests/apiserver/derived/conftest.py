@@ -12,6 +12,7 @@ from jr2_infra.resources import KubernetesResource
 from jr2_infra.rules import Place
 from tests.apiserver.server import ApiServer
 from tests.unit.infra.converge.conftest import World
+from tests.waiting import wait_for
 
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -34,11 +35,34 @@ def wanted_objects(world: World) -> list[dict[str, Any]]:
 
 
 def apply_all(server: ApiServer, objects: list[dict[str, Any]]) -> None:
-    """Apply objects as jr2 does."""
+    """Apply objects as jr2 does, and wait until nobody writes to them any more."""
     with server.kube_context().http() as http:
         api = Api(http)
         for obj in objects:
             api.apply(closed_list.kind_of(obj["kind"]), obj)
+        wait_for_definitions(api)
+
+
+def wait_for_definitions(api: Api) -> None:
+    """Wait until the API server has said of each definition that it serves the kind.
+
+    It writes that into the definition a moment after it is stored, which moves its resourceVersion.
+    """
+
+    def is_served() -> bool:
+        return all(
+            {"type": "Established", "status": "True"}.items() <= one.items()
+            for obj in api.objects(closed_list.CRD)
+            for one in _established(obj)
+        )
+
+    wait_for("each definition is served", is_served)
+
+
+def _established(definition: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the condition, or one that does not hold as long as there is none."""
+    found = (definition.get("status") or {}).get("conditions") or []
+    return [one for one in found if one["type"] == "Established"] or [{}]
 
 
 def versions(server: ApiServer, *namespaces: str) -> dict[str, str]:

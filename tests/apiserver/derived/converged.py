@@ -24,7 +24,7 @@ from jr2_infra.leases import held_leases
 from jr2_infra.plan import ConvergePlan, make_plan
 from jr2_infra.resources import DynamicResource, KubernetesResource, Program
 from jr2_infra.tooling import Tooling
-from tests.apiserver.derived.conftest import world_of
+from tests.apiserver.derived.conftest import wait_for_definitions, world_of
 from tests.apiserver.server import ApiServer
 from tests.reporter import Reporter
 from tests.unit.infra.converge.conftest import MINTED
@@ -168,6 +168,7 @@ class Converged:
         return made.keep(self.api, self.name, making.record, over=making.found)
 
     def _settle(self, look: Look, written: str) -> None:
+        wait_for_definitions(self.api)
         live = read_cluster(self.api, self.name).live
         record = made.settled(look.plan.making.record, live, self.name)
         made.keep(self.api, self.name, record, over=written)

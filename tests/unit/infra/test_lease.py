@@ -163,6 +163,31 @@ def test_a_renewed_lease_is_left_to_its_holder(api: Api, http: httpx2.Client) ->
     assert nonce_of(http, "demo") == first.nonce
 
 
+def test_a_machine_that_stood_still_takes_nothing_from_a_holder_that_lives(
+    api: Api, http: httpx2.Client
+) -> None:
+    """Whoever watches got no turn for long, and the holder gets its own one only after that."""
+    clock = Clock()
+    first = lease_of(http, "zoe", clock)
+    first.acquire(Reporter())
+    looks = 0
+
+    def stand_still() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            clock.seconds += 60
+        elif looks == 2:
+            assert first.renew()
+
+    clock.during = stand_still
+
+    with pytest.raises(StepFailed, match="another `jr2 up` converges"):
+        lease_of(http, "bob", clock).acquire(Reporter())
+
+    assert nonce_of(http, "demo") == first.nonce
+
+
 def test_who_waits_for_a_down_is_told_so(http: httpx2.Client) -> None:
     """A Lease of a Kit that says nothing of what its holder does is one of an `up`."""
     clock = Clock()

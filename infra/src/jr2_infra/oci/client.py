@@ -185,9 +185,21 @@ class Client:
             # What was interrupted, or failed beside it, is not sent to its end.
             if stopped.is_set():
                 raise RegistryError(f"the push of {target} was stopped")
-            self._count(sent)
+            try:
+                self._count(sent)
+            except BaseException:
+                # At once: until whoever waits for the blobs has a turn, much more can be sent.
+                stopped.set()
+                raise
 
         def bring(blob: Descriptor) -> str:
+            try:
+                return bring_or_raise(blob)
+            except BaseException:
+                stopped.set()
+                raise
+
+        def bring_or_raise(blob: Descriptor) -> str:
             if repository.has_blob(blob.digest):
                 return ""
             upload = Upload(target=repository, descriptor=blob, source=images, progress=count)
