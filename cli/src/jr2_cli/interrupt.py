@@ -2,7 +2,8 @@
 
 The first SIGINT raises `KeyboardInterrupt` where the command stands, so that each `finally` runs.
 When they take too long, or on a second SIGINT, the command kills what it started and leaves: what
-it started elsewhere holds a pipe to it and ends with it.
+it started elsewhere holds a pipe to it and ends with it. Once all is cleaned up a further SIGINT is
+ignored to the end of the process, for it could only take away the line that says how things stand.
 
 Python handles a signal in the main thread, between two of its instructions. A signal that comes
 just before that thread waits in the kernel, or that the kernel gives to another thread, is noted
@@ -53,7 +54,10 @@ def take_last_line() -> str | None:
 
 @contextlib.contextmanager
 def handled() -> Iterator[None]:
-    """Handle SIGINT and SIGTERM within the block; outside the main thread this does nothing."""
+    """Handle SIGINT and SIGTERM within the block; outside the main thread this does nothing.
+
+    After a signal nothing is as it was before: the process is on its way out.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -69,8 +73,11 @@ def handled() -> Iterator[None]:
         with _waking_main(handler):
             yield
     finally:
-        for number, earlier in before.items():
-            signal.signal(number, earlier)
+        if handler.is_leaving:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        else:
+            for number, earlier in before.items():
+                signal.signal(number, earlier)
 
 
 def leave_at_first() -> None:
@@ -125,6 +132,11 @@ class _Handler:
     def __init__(self) -> None:
         self.heard = threading.Event()
         self._watchdog: threading.Timer | None = None
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether a signal has come, and the process ends within the limit."""
+        return self._watchdog is not None
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         self.heard.set()

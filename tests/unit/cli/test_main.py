@@ -472,6 +472,44 @@ def test_an_interrupted_up_says_whether_anything_was_applied(
     assert (command.returncode, stderr) == (130, f"{line}\n")
 
 
+@pytest.mark.parametrize(
+    "second",
+    [
+        "close = Output.close\nOutput.close = lambda self: (close(self), again())",
+        "settle = Output.settle\nOutput.settle = lambda self: (again(), settle(self))[1]",
+        "atexit.register(again)",
+    ],
+    ids=["before its last line", "after its last line", "at the end of the interpreter"],
+)
+def test_an_interrupt_of_a_command_that_is_leaving_changes_nothing(
+    begin: Begin, second: str
+) -> None:
+    """As of somebody who presses the keys twice: the line that says how things stand is there once."""
+    leaving = (
+        "import atexit, os, signal, sys, threading\n"
+        "from jr2_cli import application, dispatch, interrupt, main\n"
+        "from jr2_cli.output import Output\n"
+        "def again():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def wait(arguments):\n"
+        "    interrupt.ends_with(lambda: 'how it stands')\n"
+        "    print('up', flush=True)\n"
+        "    threading.Event().wait()\n"
+        "application.run = wait\n"
+        f"{second}\n"
+        "sys.argv[1:] = ['runs']\n"
+        "sys.exit(main.main())\n"
+    )
+    command = begin([sys.executable, "-c", leaving], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert command.stdout is not None
+    assert command.stdout.readline() == "up\n"
+
+    command.send_signal(signal.SIGINT)
+    _, stderr = command.communicate(timeout=LIMIT)
+
+    assert (command.returncode, stderr) == (130, "how it stands\n")
+
+
 def test_a_command_whose_cleanup_hangs_leaves_all_the_same(begin: Begin) -> None:
     hanging = (
         "import sys, threading\n"
