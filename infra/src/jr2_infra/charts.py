@@ -97,14 +97,20 @@ def write(root: Path, drawings: Mapping[str, str], reporter: Reporter) -> None:
 
 
 def _files(root: Path) -> list[Path]:
+    folder = root / names.CHARTS_DIR
     try:
-        found = list((root / names.CHARTS_DIR).iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
+        found = list(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        # A link to nothing is in the way too.
+        if not os.path.lexists(folder):
+            return []
+        raise StepFailed(
+            f"{folder} is no folder — `jr2 chart` writes into a folder of that name: move what is "
+            "there away"
+        ) from error
     except OSError as error:
         raise StepFailed(
-            f"{root / names.CHARTS_DIR} cannot be read: {error.strerror} — make it a folder that "
-            "you may read"
+            f"{folder} cannot be read: {error.strerror} — make it a folder that you may read"
         ) from error
     return sorted(
         path

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +19,7 @@ from tests.reporter import Reporter
 from tests.unit.infra.conftest import make_environment
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from jr2_infra.check import OpenInstance
 
@@ -208,6 +209,21 @@ def test_a_folder_that_cannot_be_written(root: Path, opened: OpenInstance, said:
 
     assert raised.value.printed == (
         f"error: charts/one.mmd cannot be written: {root / 'charts'} is no folder — move it away"
+    )
+
+
+@pytest.mark.parametrize("lies", [Path.touch, lambda path: path.symlink_to("gone")])
+def test_what_lies_where_the_charts_belong(
+    root: Path, opened: OpenInstance, said: Reporter, lies: Callable[[Path], None]
+) -> None:
+    lies(root / "charts")
+
+    with pytest.raises(StepFailed) as raised:
+        check.check_machines(opened, said)
+
+    assert raised.value.printed == (
+        f"error: {root / 'charts'} is no folder — `jr2 chart` writes into a folder of that name: "
+        "move what is there away"
     )
 
 

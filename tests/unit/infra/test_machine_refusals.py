@@ -28,6 +28,7 @@ VALUES = {
     "<name>": "TOKEN",
     "<workflow>": "w",
     "<memory>": "4Gi",
+    "<cpu>": "2",
 }
 BIND = "bind it where the Machine is registered: machine = customize(<import>, "
 RETUNE = "; a composer retunes it where the Machine is registered: machine = customize(<import>, "
@@ -128,6 +129,19 @@ CASES: dict[str, tuple[str, list[str]]] = {
             )
             + "; make resources.memory of workspace() and resources.cpu of workspace() larger"
             + f'{RETUNE}resources={{"limits": {{"memory": "<memory>"}}}})'
+        ],
+    ),
+    "a Size whose cpu alone is too small": (
+        'wrap(body(), resources=Size(memory="1Gi", cpu="50m"))',
+        [
+            'refusing: workflow "w": '
+            + SHORT.format(
+                left="960Mi",
+                cpu="0",
+                total="1Gi/50m (resources.memory of workspace(), resources.cpu of workspace())",
+            )
+            + "; make resources.cpu of workspace() larger"
+            + f'{RETUNE}resources={{"limits": {{"cpu": "<cpu>"}}}})'
         ],
     ),
     "a Size of a composed Machine, with an Effector and a User Container": (

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..built import BuiltMachine
 
 _IN_A_SANDBOX = ("harness", "sandbox-effector")
-_SAMPLE = {"resources": {"limits": {"memory": "<memory>"}}}
 
 
 def size_refusals(
@@ -42,14 +41,18 @@ def size_refusals(
     for visit in visits(machine):
         if visit.machine.sandbox is None:
             continue
-        wrong = refusal(split_of(visit.machine.sandbox, sandbox))
+        split = split_of(visit.machine.sandbox, sandbox)
+        wrong = refusal(split)
         if wrong is None:
             continue
+        # Of both, the seed's line sets the memory; a further refusal then names the cpu.
+        field = split.short[0]
+        retuned = {"resources": {"limits": {field: f"<{field}>"}}}
         advice = (
             ""
             if visit.inline
             else "; a composer retunes it where the Machine is registered: "
-            f"machine = {customize_line(_SAMPLE, visit.path)}"
+            f"machine = {customize_line(retuned, visit.path)}"
         )
         found.append(f'workflow "{workflow}"{place(visit.path)}: {wrong}{advice}')
     return found
