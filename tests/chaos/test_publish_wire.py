@@ -18,7 +18,7 @@ from jr2_infra.assembly import BrokeOff, Parcel, publish
 from jr2_infra.assembly.sending import AT_ONCE, BUNDLE
 from tests.chaos.conftest import LEASE
 from tests.chaos.wire import Proxy, proxied
-from tests.waiting import wait_for
+from tests.waiting import LIMIT, wait_for
 
 REVIEW = (Path(__file__).parent / "workflows" / "review.py").read_text()
 OVERHEAD = 3_000
@@ -222,6 +222,7 @@ def test_a_blob_is_taken_as_it_is_named_or_not_at_all(serving: Any) -> None:
             f"http://127.0.0.1:{serving.port}{url}",
             content=b"",
             headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            timeout=LIMIT,
             trust_env=False,
         )
         assert answer.status_code == (401 if token is None else 403)

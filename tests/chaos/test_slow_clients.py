@@ -12,7 +12,7 @@ import httpx2
 
 from jr2_runtime.orchestrator.feeds import MOST_BYTES, MOST_FEEDS
 from jr2_runtime.serving.descriptors import RESERVED, connections_that_fit
-from tests.waiting import wait_for
+from tests.waiting import LIMIT, wait_for
 
 CLIENTS = MOST_FEEDS - 10
 SIZE = 400_000
@@ -100,10 +100,19 @@ def test_peers_that_only_connect_leave_descriptors_for_the_store_and_a_publish(p
     most = 600
     pod.start_worker()
     main = pod.start_orchestrator("prlimit", f"--nofile={most // 2}:{most}")
+    # One that rests is let go by its client after a few seconds, and another one finds no room.
+    lasting = httpx2.Limits(keepalive_expiry=None)
+    pod.client.close()
+    pod.client = httpx2.Client(
+        base_url=pod.client.base_url,
+        headers=pod.client.headers,
+        timeout=LIMIT,
+        trust_env=False,
+        limits=lasting,
+    )
     assert pod.publish(pod.assembly({"large": LARGE})).status_code == 201
     with contextlib.ExitStack() as held:
-        # The one connection that was there before goes on, and so does everything behind it. It is
-        # used all the time: one that rests is let go by its client, and another one finds no room.
+        # The one connection that was there before goes on, and so does everything behind it.
         for number in range(2 * most):
             held.enter_context(socket.create_connection(("127.0.0.1", pod.port)))
             if number % 20 == 0:

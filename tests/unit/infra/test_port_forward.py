@@ -11,6 +11,7 @@ import pytest
 
 from jr2_infra import kubectl
 from jr2_infra.port_forward import ForwardFailed, NotTheInstance, PortForward
+from tests.waiting import LIMIT
 
 FLOOD = "x" * 200_000
 KEY = "A" * 43
@@ -66,7 +67,8 @@ def test_a_port_is_given_once_it_answers_however_much_kubectl_says(tmp_path: Pat
     with kubectl.forward(
         program(tmp_path, LATE), tmp_path / "config", "demo", signing_key=KEY
     ) as url:
-        assert httpx2.get(f"{url}/healthz", trust_env=False).status_code == 200
+        answer = httpx2.get(f"{url}/healthz", trust_env=False, timeout=LIMIT)
+        assert answer.status_code == 200
 
 
 def test_a_kubectl_that_ends_before_an_answer_is_quoted(tmp_path: Path) -> None:
