@@ -102,6 +102,26 @@ class Instance:
 
         return wait_for("one live pod of the Orchestrator", live)
 
+    def wait_until_ready(self, restarts: int = 0) -> None:
+        """Wait until the Orchestrator's one live pod is ready, as the kubelet says it of this pod.
+
+        Its Deployment says so a moment later, and for a moment still of the pod of before.
+
+        Args:
+            restarts: how often its containers have been started again at the least.
+        """
+
+        def is_ready() -> bool:
+            status = self.pod()["status"]
+            ready = any(
+                one["type"] == "Ready" and one["status"] == "True"
+                for one in status.get("conditions") or []
+            )
+            counts = [one["restartCount"] for one in status.get("containerStatuses") or []]
+            return ready and sum(counts) >= restarts
+
+        wait_for("the Orchestrator is ready", is_ready)
+
     def pod_identity(self) -> tuple[str, tuple[int, ...]]:
         """Return the Orchestrator pod's uid and the restart counts of its containers."""
         pod = self.pod()
@@ -131,9 +151,13 @@ class Instance:
         )  # fmt: skip
         try:
             assert child.stdout is not None
-            line = child.stdout.readline()
-            found = re.search(r"127\.0\.0\.1:(\d+)", line)
-            assert found, line
+            said, found = "", None
+            # kubectl may have something else to say before.
+            while found is None:
+                line = child.stdout.readline()
+                said += line
+                assert line, said
+                found = re.search(r"Forwarding from 127\.0\.0\.1:(\d+)", line)
             with httpx2.Client(
                 base_url=f"http://127.0.0.1:{found[1]}",
                 headers={"Authorization": f"Bearer {self.secret(names.KEY_INSTANCE_TOKEN)}"},

@@ -25,6 +25,7 @@ from tests.ports import free_ports
 from tests.waiting import LIMIT, wait_for
 
 from .conftest import CONTEXT, HeldPublish, Instance
+from .settled import written
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1200)]
 
@@ -45,31 +46,31 @@ def instance(
 
 
 def state_of(instance: Instance) -> dict[str, str]:
-    """Return the resourceVersion of everything of ours that a refusal must not touch."""
+    """Return what is written of everything of ours that a refusal must not touch."""
     found: dict[str, str] = {}
     for scope in (
         ["-n", instance.name], ["-n", names.SYSTEM_NAMESPACE],
     ):  # fmt: skip
         listed = json.loads(
             instance.kubectl(
-                *scope, "get", "-o", "json",
+                *scope, "get", "-o", "json", "--show-managed-fields",
                 "deployments,services,configmaps,secrets,serviceaccounts,roles,rolebindings,"
                 "networkpolicies,persistentvolumeclaims",
             )
         )  # fmt: skip
         for item in listed["items"]:
             meta = item["metadata"]
-            found[f"{meta['namespace']}/{item['kind']}/{meta['name']}"] = meta["resourceVersion"]
+            found[f"{meta['namespace']}/{item['kind']}/{meta['name']}"] = written(item)
     listed = json.loads(
         instance.kubectl(
-            "get", "-o", "json",
+            "get", "-o", "json", "--show-managed-fields",
             "customresourcedefinitions,clusterroles,clusterrolebindings,priorityclasses,namespaces",
         )
     )  # fmt: skip
     for item in listed["items"]:
         meta = item["metadata"]
         if "jr2" in meta["name"] or meta["name"] == instance.name:
-            found[f"{item['kind']}/{meta['name']}"] = meta["resourceVersion"]
+            found[f"{item['kind']}/{meta['name']}"] = written(item)
     return found
 
 
@@ -294,10 +295,7 @@ def test_kill_9_loses_nothing(instance: Instance) -> None:
 
     os.kill(main_process(instance), signal.SIGKILL)
 
-    wait_for("the restart", lambda: sum(instance.pod_identity()[1]) > restarts)
-    instance.kubectl(
-        "-n", NAME, "rollout", "status", f"deployment/{names.ORCHESTRATOR}", "--timeout=200s"
-    )
+    instance.wait_until_ready(restarts + 1)
     with instance.forward() as client:
         live = {run["runId"] for run in client.get("/runs").json()}
         assert set(parked) | set(slow) <= live
@@ -340,9 +338,7 @@ def test_the_console_and_a_command_go_on_through_another_forward_to_another_pod(
         instance.kubectl(
             "-n", NAME, "delete", "pod", "-l", f"app={names.ORCHESTRATOR}", "--wait=true"
         )
-        instance.kubectl(
-            "-n", NAME, "rollout", "status", f"deployment/{names.ORCHESTRATOR}", "--timeout=200s"
-        )
+        instance.wait_until_ready()
         with instance.forward(port):
             page.wait(f"{feed} === 'live'")
             page.click("button", "1 open Gate needs attention")

@@ -32,6 +32,8 @@ from jr2_infra.images.delivery import deliver
 from jr2_infra.images.delivery.local import LocalNode
 from tests.waiting import LIMIT
 
+from .settled import wait_for_account
+
 pytestmark = pytest.mark.cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -143,6 +145,7 @@ def namespace(node: LocalNode) -> Iterator[str]:
     kubectl(
         "apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     )
+    wait_for_account(kubectl, NAMESPACE)
     yield NAMESPACE
     kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 

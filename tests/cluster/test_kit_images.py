@@ -19,6 +19,8 @@ from jr2_infra.images.checkout import checkout_images
 from jr2_infra.images.delivery.local import LocalNode
 from tests.waiting import LIMIT
 
+from .settled import wait_for_account
+
 pytestmark = pytest.mark.cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -70,6 +72,7 @@ def namespace(local_cluster: str) -> Iterator[str]:
     metadata = {"name": NAMESPACE, "labels": labels}
     stdin = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
     kubectl("apply", "-f", "-", stdin=stdin)
+    wait_for_account(kubectl, NAMESPACE)
     yield NAMESPACE
     kubectl("delete", "namespace", NAMESPACE, "--wait=false")
 

@@ -20,6 +20,7 @@ from tests.cluster.kit_versions import CHECKOUT, NEXT, NOW
 from tests.waiting import wait_for
 
 from .conftest import CONTEXT, HeldPublish, Instance
+from .settled import written
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -89,8 +90,9 @@ def remove_operator(instance: Instance) -> None:
 
 def operator(instance: Instance) -> Any:
     text = instance.kubectl(
-        "-n", names.SYSTEM_NAMESPACE, "get", "deployment", names.OPERATOR, "-o", "json"
-    )
+        "-n", names.SYSTEM_NAMESPACE, "get", "deployment", names.OPERATOR, "-o", "json",
+        "--show-managed-fields",
+    )  # fmt: skip
     return json.loads(text)
 
 
@@ -222,7 +224,7 @@ def test_a_new_run_works_and_a_second_converge_changes_nothing(
 def test_an_instance_of_the_older_version_never_downgrades_the_operator(
     upgraded: Instance, stays: Instance, pulumi_must_not_run: dict[str, str]
 ) -> None:
-    before = operator(stays)
+    before = written(operator(stays))
     leaving = f"operator: leaving v{NEXT} (newer than this kit's v{NOW} — never downgraded)"
 
     said = stays.up().splitlines()
@@ -230,8 +232,7 @@ def test_an_instance_of_the_older_version_never_downgrades_the_operator(
     assert leaving in said
     assert said[-1] == CONVERGED
     assert not [line for line in said if line.startswith("operator: applying")]
-    now = operator(stays)
-    assert now["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert written(operator(stays)) == before
     again = stays.up(environment=pulumi_must_not_run).splitlines()
     assert leaving in again
     assert again[-1] == CONVERGED
@@ -243,7 +244,7 @@ def test_an_instance_of_the_older_version_never_downgrades_the_operator(
 def test_the_operator_of_somebody_else_and_classes_of_the_cluster_are_left_alone(
     upgraded: Instance, stays: Instance, pulumi_must_not_run: dict[str, str]
 ) -> None:
-    before = operator(stays)["metadata"]["resourceVersion"]
+    before = written(operator(stays))
     stays.kubectl("create", "priorityclass", "team-control", "--value=7")
     config = (stays.folder / "jr2_config.py").read_text()
     try:
@@ -265,7 +266,7 @@ def test_the_operator_of_somebody_else_and_classes_of_the_cluster_are_left_alone
         assert said[-1] == CONVERGED
         assert stays.pod()["spec"]["priorityClassName"] == "team-control"
         assert stays.pod()["spec"]["priority"] == 7
-        assert operator(stays)["metadata"]["resourceVersion"] == before
+        assert written(operator(stays)) == before
         # The other Instance still uses the class of jr2, so it stays.
         assert "jr2-control" in stays.kubectl("get", "priorityclasses")
         assert stays.up(environment=pulumi_must_not_run).splitlines()[-1] == CONVERGED
@@ -278,7 +279,7 @@ def test_the_operator_of_somebody_else_and_classes_of_the_cluster_are_left_alone
 def test_all_is_refused_while_another_instance_needs_it(
     upgraded: Instance, stays: Instance
 ) -> None:
-    before = operator(stays)["metadata"]["resourceVersion"]
+    before = written(operator(stays))
 
     done = stays.jr2("down", "--all", "--yes", "--context", CONTEXT, code=1)
 
@@ -286,7 +287,7 @@ def test_all_is_refused_while_another_instance_needs_it(
     assert last.startswith(f"refusing: other instances on {CONTEXT} use the operator: ")
     assert '"upgraded" (namespace upgraded)' in last
     assert last.endswith("Nothing was removed.")
-    assert operator(stays)["metadata"]["resourceVersion"] == before
+    assert written(operator(stays)) == before
     assert stays.pod()
 
 

@@ -21,6 +21,8 @@ from jr2_cli.local_cluster import layout, local_import
 from jr2_cli.local_cluster.node import cgroups
 from tests.waiting import LIMIT, wait_for
 
+from .settled import wait_for_account
+
 pytestmark = pytest.mark.cluster
 
 WEB = "mkdir /tmp/www && echo web >/tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www"
@@ -96,6 +98,7 @@ def space(local_cluster: str) -> Iterator[Namespace]:
     namespace = Namespace(local_cluster, f"local-cluster-{secrets.token_hex(3)}")
     namespace.kubectl("create", "namespace", namespace.name)
     try:
+        wait_for_account(namespace.kubectl, namespace.name)
         yield namespace
     finally:
         namespace.kubectl("delete", "namespace", namespace.name, "--wait=false")

@@ -31,15 +31,22 @@ REPO = {
     "spec": {"url": REPO_URL},
 }
 ASK = """
-import json, sys, urllib.error, urllib.request
-found = []
-for method, url in json.loads(sys.argv[1]):
-    try:
-        with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60) as said:
-            found.append([said.status, json.load(said)])
-    except urllib.error.HTTPError as error:
-        found.append([error.code, json.load(error)])
-print(json.dumps(found))
+import json, sys, time, urllib.error, urllib.request
+end = time.monotonic() + 200
+def ask(method, url):
+    while True:
+        try:
+            request = urllib.request.Request(url, method=method)
+            with urllib.request.urlopen(request, timeout=60) as said:
+                return [said.status, json.load(said)]
+        except urllib.error.HTTPError as error:
+            return [error.code, json.load(error)]
+        except OSError:
+            # A Service and a policy follow their pods a moment later.
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+print(json.dumps([ask(method, url) for method, url in json.loads(sys.argv[1])]))
 """
 
 

@@ -24,6 +24,7 @@ from tests.reporter import Reporter
 
 from .conftest import CONTEXT, Instance
 from .plain_stack import Stack
+from .settled import written
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(1800)]
 
@@ -152,11 +153,9 @@ def pulumi_preview(instance: Instance, kubeconfig: Path, folder: Path) -> str:
 
 
 def versions(instance: Instance) -> dict[str, str]:
-    listed = instance.get("secret,configmap,service,deployment,role,networkpolicy,lease")["items"]
-    return {
-        f"{one['kind']}/{one['metadata']['name']}": one["metadata"]["resourceVersion"]
-        for one in listed
-    }
+    kinds = "secret,configmap,service,deployment,role,networkpolicy,lease"
+    listed = instance.get(kinds, "--show-managed-fields")["items"]
+    return {f"{one['kind']}/{one['metadata']['name']}": written(one) for one in listed}
 
 
 def look(instance: Instance, place: Place, kubeconfig: Path) -> Any:

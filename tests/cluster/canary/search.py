@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.waiting import LIMIT
+
 SHORTEST: Final = 12
 """A shorter value would be found by chance."""
 _LARGEST_FILE: Final = 16 << 20
@@ -92,7 +94,7 @@ class Watcher(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self.join(30)
+        self.join(LIMIT)
         # What is left behind counts too.
         self._look()
 

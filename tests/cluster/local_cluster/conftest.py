@@ -26,6 +26,8 @@ from jr2_cli.local_cluster import layout, report
 from jr2_cli.local_cluster.node import cgroups
 from tests.waiting import LIMIT, wait_for
 
+from ..settled import wait_for_account
+
 BIN = Path(sys.executable).parent
 STATE = layout.STATE_FOLDER
 PLACES = ("/etc", "/run", "/var/lib", "/var/log", "/opt")
@@ -239,6 +241,7 @@ def new_witness(machine: Machine) -> Callable[[], Witness]:
     def make() -> Witness:
         witness = Witness(machine, f"witness-{secrets.token_hex(3)}")
         machine.kubectl("create", "namespace", witness.name)
+        wait_for_account(machine.kubectl, witness.name)
         objects = witness_objects(20_000 + secrets.randbelow(9_000))
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         witness.kubectl("apply", "-f", "-", stdin=json.dumps(items))

@@ -16,7 +16,7 @@ from cryptography import x509
 from jr2_cli.local_cluster import layout
 from jr2_cli.local_cluster.definition import certificates
 from jr2_cli.local_cluster.supervision import plan
-from tests.waiting import wait_for
+from tests.waiting import LIMIT, wait_for
 
 from .conftest import Machine, Witness, run
 
@@ -31,17 +31,20 @@ SERVERS = {
 }
 
 
-def served(files: layout.Layout, name: str) -> int:
-    """The serial number of the certificate that a server shows."""
+def served(files: layout.Layout, name: str) -> int | None:
+    """The serial number of the certificate that a server shows; `None` while it shows none."""
     subject = next(s for s in certificates.SUBJECTS if s.file == name)
     context = ssl.create_default_context(cafile=files.certificate(subject.authority))
     client = "etcd-client" if name == "etcd" else "bootstrap"
     context.load_cert_chain(files.certificate(client), files.key(client))
-    with (
-        socket.create_connection(SERVERS[name], 5) as connection,
-        context.wrap_socket(connection, server_hostname=SERVERS[name][0]) as secure,
-    ):
-        shown = secure.getpeercert(binary_form=True)
+    try:
+        with (
+            socket.create_connection(SERVERS[name], LIMIT) as connection,
+            context.wrap_socket(connection, server_hostname=SERVERS[name][0]) as secure,
+        ):
+            shown = secure.getpeercert(binary_form=True)
+    except OSError:
+        return None
     assert shown is not None
     return x509.load_der_x509_certificate(shown).serial_number
 
@@ -66,7 +69,6 @@ def test_old_certificates_are_renewed_without_a_restart(running: Machine, witnes
         wait_for(
             f"{name} shows its new certificate",
             lambda name=name: served(files, name) == on_disk(files, name),  # type: ignore[misc]
-            90,
         )
     user = yaml.safe_load(Path(running.kubeconfig).read_text())["users"][0]["user"]
     held = x509.load_pem_x509_certificate(base64.b64decode(user["client-certificate-data"]))

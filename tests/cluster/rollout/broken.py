@@ -20,6 +20,11 @@ busy machine may be longer than the rollout waits to see."""
 _SLEEP: Final = ("sh", "-c", "trap 'exit 0' TERM; sleep 3600 & wait")
 
 
+def ready_when(*command: str) -> dict[str, Any]:
+    """A probe that holds when a command ends well, however long a busy machine takes for it."""
+    return {"exec": {"command": list(command)}, "periodSeconds": 1, "timeoutSeconds": 30}
+
+
 def shell(script: str) -> list[str]:
     """Return the command of a container that runs a script."""
     return ["sh", "-c", script]
@@ -37,7 +42,7 @@ def container(
 
     One that sleeps is watched by a probe, so that its rollout is believed at once.
     """
-    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+    probe = ready_when("true")
     watched = {"readinessProbe": probe} if command is _SLEEP else {}
     return {
         "name": name,

@@ -14,6 +14,7 @@ from .broken import (
     container,
     crashing,
     manifest,
+    ready_when,
     shell,
     spec,
     workload,
@@ -37,7 +38,9 @@ def mounting(volume: dict[str, Any], path: str = "/v", **more: Any) -> dict[str,
     return spec(mounted, volumes=[{"name": "v", **volume}])
 
 
-ONCE = "if [ -e /v/been ]; then sleep 3600; else touch /v/been; echo first; exit 1; fi"
+ONCE = (
+    "if [ -e /v/been ]; then touch /v/twice; sleep 3600; else touch /v/been; echo first; exit 1; fi"
+)
 FOREIGN_VOLUME = {"configMap": {"name": "foreign", "defaultMode": 0o755}}
 
 CASES: dict[str, tuple[str, WorkloadKind, dict[str, Any]]] = {
@@ -78,7 +81,16 @@ CASES: dict[str, tuple[str, WorkloadKind, dict[str, Any]]] = {
             initContainers=[container("preflight", command=shell("echo no glibc here; exit 127"))]
         ),
     ),
-    "once": (FREE, "Deployment", mounting({"emptyDir": {}}, command=shell(ONCE))),
+    "once": (
+        FREE,
+        "Deployment",
+        mounting(
+            {"emptyDir": {}},
+            command=shell(ONCE),
+            # For a moment its first run counts as one that goes on.
+            readinessProbe=ready_when("test", "-e", "/v/twice"),
+        ),
+    ),
     "stateful-crash": (FREE, "StatefulSet", spec(crashing(script="echo st; exit 6"))),
     "daemon-pull": (FREE, "DaemonSet", spec(container(image=MISSING))),
     "daemon-nowhere": (FREE, "DaemonSet", spec(nodeSelector={"jr2.dev/no-such-node": "true"})),
@@ -108,13 +120,8 @@ def roll_out_all(cluster: Cluster) -> dict[str, Outcome]:
                 "metadata": {"name": "foreign", "namespace": FREE},
                 "binaryData": {"program": base64.b64encode(FOREIGN.encode("latin-1")).decode()},
             },
-            {
-                "apiVersion": "v1",
-                "kind": "ResourceQuota",
-                "metadata": {"name": "team-quota", "namespace": QUOTA},
-                "spec": {"hard": {"pods": "0"}},
-            },
         )
+        cluster.allow_no_pods("team-quota", QUOTA)
 
         def rolled_out(name: str) -> Outcome:
             namespace, kind, pod = CASES[name]

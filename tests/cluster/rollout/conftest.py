@@ -18,13 +18,14 @@ from jr2.errors import StepFailed
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout
 from jr2_infra import closed_list, kube, kubectl
-from jr2_infra.api import Api
+from jr2_infra.api import Api, ApiError
 from jr2_infra.rollout import restart
 from jr2_infra.rollout.wait import wait
 from jr2_infra.rollout.workload import Workload
 from tests.waiting import LIMIT, wait_for
 
 from ..conftest import CONTEXT
+from ..settled import wait_for_account
 from .cases import roll_out_all
 from .stories import Story, tell_all
 
@@ -91,9 +92,40 @@ class Cluster:
             }
         )
         try:
+            wait_for_account(self.kubectl, name)
             yield name
         finally:
             self.kubectl("delete", "namespace", name, "--wait=false")
+
+    def allow_no_pods(self, quota: str, namespace: str) -> None:
+        """Make a quota of no pods, and wait until the API server refuses one by it.
+
+        Until a controller has counted, a pod is refused with other words.
+        """
+        self.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": quota, "namespace": namespace},
+                "spec": {"hard": {"pods": "0"}},
+            }
+        )
+        probe = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "probe-", "namespace": namespace},
+            "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+        }
+
+        def refuses() -> bool:
+            with self.api() as api:
+                try:
+                    api.dry_run_create(closed_list.POD, probe)
+                except ApiError as error:
+                    return f"exceeded quota: {quota}" in error.message
+            return False
+
+        wait_for("the quota to be in force", refuses)
 
     def moment(self) -> str:
         """Return this moment as a run takes it down before it applies anything."""

@@ -42,14 +42,9 @@ def late_image(cluster: Cluster) -> Story:
 
 def late_quota(cluster: Cluster) -> Story:
     """The quota is taken away after it refused the pod."""
-    quota = {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "no-pods", "namespace": REFUSED},
-        "spec": {"hard": {"pods": "0"}},
-    }
     what = workload("late-quota", REFUSED)
-    cluster.apply(quota, manifest(what, spec()))
+    cluster.allow_no_pods("no-pods", REFUSED)
+    cluster.apply(manifest(what, spec()))
     first = cluster.wait(what)
     cluster.kubectl("-n", REFUSED, "delete", "resourcequota", "no-pods")
     return Story(first=first, second=cluster.wait(what, began=cluster.moment()))

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 
 from ..conftest import Instance
+from ..settled import wait_for_account
 
 NAME: Final = "serving"
 ALLOWED: Final = "serving-hooks"
@@ -46,6 +47,7 @@ def instance(
             made.write(f"workflows/{workflow}.py", (WORKFLOWS / f"{workflow}.py").read_text())
         made.up()
         made.kubectl("create", "namespace", ALLOWED)
+        wait_for_account(made.kubectl, ALLOWED)
         folder.stash[MADE] = made
         folder.addfinalizer(lambda: depart(made))
         folder.addfinalizer(lambda: made.kubectl("delete", "namespace", ALLOWED, "--wait=false"))

@@ -88,7 +88,7 @@ OTHERS: list[tuple[str, dict[str, str]]] = [
 @pytest.fixture(scope="module")
 def answers(instance: Instance) -> list[str]:
     """What each caller got, the admitted ones first; all of them call at the same time."""
-    callers = [(*caller, 60) for caller in ADMITTED] + [(*caller, 8) for caller in OTHERS]
+    callers = [(*caller, 200) for caller in ADMITTED] + [(*caller, 8) for caller in OTHERS]
     with ThreadPoolExecutor(len(callers)) as pool:
         return list(pool.map(lambda caller: call_from(instance, *caller), callers))
 

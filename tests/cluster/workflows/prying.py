@@ -81,7 +81,7 @@ def checked(result: int) -> int:
 
 def asked(host: str, port: int, text: str) -> str:
     """The first line of what a server answers."""
-    with socket.create_connection((host, port), timeout=3) as connection:
+    with socket.create_connection((host, port), timeout=60) as connection:
         connection.sendall(text.encode())
         return connection.recv(200).decode(errors="replace").split("\r\n")[0]
 
@@ -95,7 +95,10 @@ def pry(c: Ctx, e: Pry) -> Ctx:
     environments = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
-            command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            try:
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+            except OSError:  # It has ended.
+                continue
             processes[folder.name] = command
             environments.append(tried((folder / "environ").read_text))
     tries = {
