@@ -29,7 +29,7 @@ def run(argv: Sequence[str | Path], **options: Any) -> str:
         [str(part) for part in argv],
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=1000,
         check=False,
         **options,
     )

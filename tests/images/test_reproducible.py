@@ -60,7 +60,7 @@ def build_in(
             umask=umask,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=850,
             check=False,
         )
         assert done.returncode == 0, done.stderr

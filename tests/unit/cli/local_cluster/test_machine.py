@@ -108,6 +108,14 @@ def test_only_our_chains_and_the_jumps_to_them_are_removed() -> None:
     ]
 
 
+def test_the_ends_of_pods_stand_in_the_bridge_of_the_pods(tmp_path: Path) -> None:
+    assert network.ends_of_pods(tmp_path) == []
+    for device in (layout.POD_DEVICE, "docker0"):
+        for port in ("veth2", "veth1"):
+            (tmp_path / device / "brif" / f"{port}-{device}").mkdir(parents=True)
+    assert network.ends_of_pods(tmp_path) == [f"veth{n}-{layout.POD_DEVICE}" for n in (1, 2)]
+
+
 PORTS = """\
 *nat
 :OUTPUT ACCEPT

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,9 @@ _HOST_PORTS: Final = "CNI-HOSTPORT-DNAT"
 _SHARED_CHAINS: Final = "CNI-HOSTPORT-"
 _OUR_SETS: Final = re.compile(r"(KUBE-(SRC|DST)-|kube-router-)[\w-]+$")
 _PROXY_TABLES: Final = ("ip", "ip6")
+_SETS_SECONDS: Final = 10.0
+"""How long a set may be in use after the rules that name it are deleted."""
+_SETS_PAUSE: Final = 0.05
 
 
 def prepare() -> None:
@@ -90,11 +94,32 @@ def remove() -> None:
             processes.run([restore, "--noflush"], stdin=removal)
     ipset = lookup.system_program("ipset")
     if ipset is not None:
-        for name in our_sets(processes.run([ipset, "list", "-name"]).stdout):
-            processes.run([ipset, "destroy", name])
+        _destroy_sets(ipset)
     if ip is not None:
-        for device in (layout.POD_DEVICE, layout.NODE_DEVICE):
+        # The kernel takes the ends of pods away only some time after their namespaces.
+        for device in (*ends_of_pods(), layout.POD_DEVICE, layout.NODE_DEVICE):
             processes.run([ip, "link", "delete", device])
+
+
+def _destroy_sets(ipset: Path) -> None:
+    """Destroy our sets; a set is in use until the kernel has freed the rules that named it."""
+    until = time.monotonic() + _SETS_SECONDS
+    while left := our_sets(processes.run([ipset, "list", "-name"]).stdout):
+        for name in left:
+            processes.run([ipset, "destroy", name])
+        if time.monotonic() >= until:
+            return
+        time.sleep(_SETS_PAUSE)
+
+
+def ends_of_pods(classes: Path = Path("/sys/class/net")) -> list[str]:
+    """Return the devices that stand in the bridge of the pods.
+
+    Args:
+        classes: the kernel's folder of devices.
+    """
+    ports = classes / layout.POD_DEVICE / "brif"
+    return sorted(port.name for port in ports.iterdir()) if ports.is_dir() else []
 
 
 def chain_removal(saved: str) -> str:
