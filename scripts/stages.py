@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Runs stages of the test suite in two streams, and says what was red first.
+"""Runs stages of the test suite in three streams, and says what was red first.
 
 Much of the suite waits for a cluster, so one stream leaves half of a machine idle. `cluster` holds
 the stages that need the one local cluster, in their order; `others` need nothing of one another.
-One stream begins with the cluster's, the other one takes from the others, and whoever is done first
-goes on with those that are left.
+One stream begins with the cluster's, the others take from the rest, and whoever is done first goes
+on with those that are left. The cluster's stages take longest, so the rest gets what they leave of
+the processors.
 
 What a stage prints is shown in one piece when it ends, so that nothing is mixed. A set-up that is
 red ends its stream's own stages, since they stand on it; red tests end nothing, so that one run
@@ -37,6 +38,10 @@ PYTEST = ("pytest", "-q")
 SHARED = ("-n", "2", "--dist", "worksteal")
 """Two processes that share the tests: neighbours stay together, and so do what they set up."""
 IN_ORDER = (*PYTEST, "-p", "no:randomly")
+TAKERS = 2
+"""Streams beside the one of the cluster."""
+BEHIND = 10
+"""How much nicer is what runs beside the cluster's stages."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +99,13 @@ class Suite:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_over: bool = False
 
-    def run(self, stage: Stage) -> bool:
-        """Run one stage and show what it printed; return whether it was green."""
+    def run(self, stage: Stage, *, is_behind: bool = False) -> bool:
+        """Run one stage and show what it printed; return whether it was green.
+
+        Args:
+            stage: which one.
+            is_behind: it gets what the other stages leave of the processors.
+        """
         with tempfile.TemporaryFile() as output:
             began = time.monotonic()
             with self._lock:
@@ -117,6 +127,8 @@ class Suite:
                     self._end(Ended(stage=stage, code=127, seconds=0, output=text))
                     return False
                 self._running[stage.name] = (child, output)
+                if is_behind:
+                    _put_behind(child.pid)
             code = child.wait()
             with self._lock:
                 del self._running[stage.name]
@@ -138,22 +150,23 @@ class Suite:
                 return
 
     def beside(self, cluster: Sequence[Stage], others: Sequence[Stage]) -> None:
-        """Run both lists in two streams, and return when both are done."""
+        """Run one list in a stream and the other one in several; return when all are done."""
         left = list(others)
 
-        def take() -> None:
+        def take(*, is_behind: bool = True) -> None:
             while True:
                 with self._lock:
                     if not left or self._is_over:
                         return
                     stage = left.pop(0)
-                self.run(stage)
+                self.run(stage, is_behind=is_behind)
 
         def first() -> None:
             self.in_turn(cluster)
-            take()
+            take(is_behind=False)
 
-        streams = [threading.Thread(target=each, daemon=True) for each in (first, take)]
+        works = [first, *[take] * TAKERS]
+        streams = [threading.Thread(target=each, daemon=True) for each in works]
         for stream in streams:
             stream.start()
         for stream in streams:
@@ -205,6 +218,14 @@ class Suite:
         self.say(f"== {ended.row.strip()}\n{ended.output.rstrip()}".rstrip())
 
 
+def _put_behind(leader: int) -> None:
+    """Lower the share of a stage, both as processes and, where Linux groups sessions, as a group."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PGRP, leader, os.nice(0) + BEHIND)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{leader}/autogroup").write_text(str(BEHIND))
+
+
 def _whole(output: IO[bytes]) -> str:
     output.seek(0)
     return output.read().decode(errors="replace")
@@ -237,15 +258,17 @@ FAST = (
 )
 OTHERS = (
     Stage(name="API server tests", command=(*PYTEST, "tests/apiserver")),
+    FAST[0],
     Stage(name="chaos tests", command=(*COMPILED, *PYTEST, "tests/chaos")),
     Stage(
         name="the Kit with a compiled kernel",
         command=(*COMPILED, *PYTEST, *SHARED, "tests/unit/kit", f"--ignore={_DOCS_INDEX}"),
     ),
-    *FAST,
+    *FAST[1:],
     Stage(name="registry tests", command=(*PYTEST, "tests/registry")),
     Stage(name="image tests", command=(*PYTEST, "tests/images")),
 )
+"""Those that wait a lot stand beside those that do not."""
 LAST = Stage(name="speed, side by side", command=(*IN_ORDER, "tests/bench"))
 """A measurement needs the machine for itself."""
 

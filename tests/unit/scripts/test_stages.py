@@ -1,8 +1,9 @@
-"""The two streams of `scripts/test`: what runs beside what, what is shown, and how it ends."""
+"""The streams of `scripts/test`: what runs beside what, what is shown, and how it ends."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from tests.waiting import LIMIT
 
+RUNNING = ("left", "right", "middle")
 SCRIPT = Path(__file__).parents[3] / "scripts" / "stages.py"
 
 
@@ -61,21 +63,42 @@ def waits_for(file: str) -> str:
     return f"while [ ! -e {file} ]; do sleep 0.02; done"
 
 
-def test_two_streams_run_beside_each_other_and_share_what_is_left(told: Told) -> None:
-    # Each waits for what the other makes, so a single stream would never end.
-    cluster = (told.stage("a", f"touch a; {waits_for('b')}"), told.stage("a2"))
+def test_three_streams_run_beside_each_other_and_share_what_is_left(told: Told) -> None:
+    # Each waits for what the others make, so fewer streams would never end.
+    made = ["a", "b", "c"]
+    all_are_there = "; ".join(map(waits_for, made))
+    cluster = (told.stage("a", f"touch a; {all_are_there}"), told.stage("a2"))
     others = (
-        told.stage("b", f"touch b; {waits_for('a')}; {waits_for('c')}"),
-        told.stage("c", "touch c"),
-        told.stage("d"),
+        told.stage("b", f"touch b; {all_are_there}; {waits_for('d')}"),
+        told.stage("c", f"touch c; {all_are_there}; {waits_for('d')}"),
+        told.stage("d", "touch d"),
+        told.stage("e"),
     )
 
     told.suite.beside(cluster, others)
 
     assert told.suite.report((), 0) == 0
-    assert sorted(told.began()) == ["a", "a2", "b", "c", "d"]
-    # `b` held its stream until `c` had run, which therefore ran after the cluster's own.
-    assert told.began().index("a2") < told.began().index("c")
+    assert sorted(told.began()) == ["a", "a2", "b", "c", "d", "e"]
+    # `b` and `c` held their streams until `d` had run, which therefore ran after the cluster's own.
+    assert told.began().index("a2") < told.began().index("d")
+
+
+def test_what_runs_beside_the_cluster_stages_is_nicer(told: Told, stages: Any) -> None:
+    own = os.nice(0)
+    nicer = min(own + stages.BEHIND, 19)
+    lowered = f"for _ in $(seq 400); do [ $(nice) = {own} ] || break; sleep 0.05; done"
+    grouped = "cat /proc/$$/autogroup 2>/dev/null || true"
+
+    told.suite.beside(
+        (told.stage("a", f"{waits_for('b')}; nice; {grouped}"),),
+        (told.stage("b", f"{lowered}; nice; {grouped}; touch b"),),
+    )
+
+    shown = {ended.stage.name: ended.output.split() for ended in told.suite.ended}
+    assert (shown["a"][0], shown["b"][0]) == (str(own), str(nicer))
+    # Where Linux groups sessions, the last word is the niceness of the group.
+    assert shown["a"][-1] == ("0" if len(shown["a"]) > 1 else str(own))
+    assert shown["b"][-1] == (str(stages.BEHIND) if len(shown["b"]) > 1 else str(nicer))
 
 
 def test_the_output_of_a_stage_is_one_piece_with_its_time(told: Told) -> None:
@@ -121,7 +144,7 @@ def test_a_program_that_is_not_there_is_a_red_stage(told: Told, stages: Any) -> 
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_both_streams_and_shows_what_they_had_printed(
+def test_an_interrupt_ends_all_streams_and_shows_what_they_had_printed(
     tmp_path: Path, sent: signal.Signals
 ) -> None:
     program = f"""
@@ -137,13 +160,14 @@ def stage(name):
     return stages.Stage(name=name, command=("sh", "-c", script))
 stages.has_cluster = lambda: True
 stages.FIRST = stages.Stage(name="first", command=("true",))
-stages.CLUSTER, stages.OTHERS = (stage("left"), stage("next")), (stage("right"), stage("more"))
+stages.CLUSTER = (stage("left"), stage("next"))
+stages.OTHERS = (stage("right"), stage("middle"), stage("more"))
 sys.exit(stages.main([]))
 """
     child = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True)
     try:
         end = time.monotonic() + LIMIT
-        while not all((tmp_path / name).exists() for name in ("left", "right")):
+        while not all((tmp_path / name).exists() for name in RUNNING):
             assert time.monotonic() < end
             time.sleep(0.02)
         child.send_signal(sent)
@@ -152,7 +176,7 @@ sys.exit(stages.main([]))
         child.kill()
 
     assert child.returncode == 130, said
-    for name in ("left", "right"):
+    for name in RUNNING:
         assert f"{name} works\n{name} cleaned up" in said
         assert f"  {name}: FAILED after " in said
     assert "next: begins" not in said
