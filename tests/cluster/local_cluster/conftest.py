@@ -21,9 +21,11 @@ from typing import Any
 
 import pytest
 
+from jr2 import names
 from jr2_cli import tools
 from jr2_cli.local_cluster import layout, report
 from jr2_cli.local_cluster.node import cgroups
+from jr2_infra.components.repo_cache import store_path
 from tests.waiting import LIMIT, wait_for
 
 from ..settled import wait_for_account
@@ -144,7 +146,10 @@ def running(created: Machine) -> Machine:
 
 @dataclass
 class Witness:
-    """A pod with a volume, and objects beside it, that must outlive what happens."""
+    """A pod with a volume, and objects beside it, that must outlive what happens.
+
+    It has a folder of its node too, as a Repo cache has.
+    """
 
     machine: Machine
     name: str
@@ -186,7 +191,7 @@ class Witness:
         assert self.kubectl("get", "secret", text, template) == text
 
 
-def witness_objects(host_port: int) -> list[dict[str, Any]]:
+def witness_objects(host_port: int, store: str) -> list[dict[str, Any]]:
     labels = {"app": "witness"}
     return [
         {
@@ -225,10 +230,16 @@ def witness_objects(host_port: int) -> list[dict[str, Any]]:
                         "image": layout.BUSYBOX_IMAGE,
                         "command": ["sh", "-c", "exec sleep 86400"],
                         "ports": [{"containerPort": 80, "hostPort": host_port}],
-                        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                        "volumeMounts": [
+                            {"name": "data", "mountPath": "/data"},
+                            {"name": "cache", "mountPath": names.REPO_CACHE_PATH},
+                        ],
                     }
                 ],
-                "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+                "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+                    {"name": "cache", "hostPath": {"path": store, "type": "DirectoryOrCreate"}},
+                ],
             },
         },
     ]
@@ -242,7 +253,7 @@ def new_witness(machine: Machine) -> Callable[[], Witness]:
         witness = Witness(machine, f"witness-{secrets.token_hex(3)}")
         machine.kubectl("create", "namespace", witness.name)
         wait_for_account(machine.kubectl, witness.name)
-        objects = witness_objects(20_000 + secrets.randbelow(9_000))
+        objects = witness_objects(20_000 + secrets.randbelow(9_000), store_path(witness.name))
         items = {"apiVersion": "v1", "kind": "List", "items": objects}
         witness.kubectl("apply", "-f", "-", stdin=json.dumps(items))
         witness.kubectl("wait", "--for=condition=Ready", "pod/witness", "--timeout=200s")

@@ -23,7 +23,7 @@ from jr2_infra.report import Reporter
 
 from . import bring_up, kubeconfig, layout, private_files, renewal, verb_lock
 from .layout import Layout
-from .node import before, leftovers, machine, network
+from .node import before, leftovers, machine, network, stores
 from .record import Record, read_record
 from .supervision import plan, process_table, remains
 
@@ -121,6 +121,8 @@ class Cluster:
             known = set() if record is None else set(record.kubeconfigs)
             for path in sorted({*known, kubeconfig.default_path(self.environ)}):
                 kubeconfig.unmerge(path)
+            if record is not None and record.stores is not None:
+                stores.remove(record.stores)
             leftovers.remove_files(self.files)
             self._say("deleted: the local cluster" if existed else "there is no local cluster")
 
@@ -128,13 +130,16 @@ class Cluster:
         if remains.is_running(self.files.supervisor_lock):
             # It belongs to a `create` that did not come to its end.
             self._stop()
-        version = bring_up.BringUp(reporter=self.reporter, files=self.files).run()
         present = read_record(self.files)
+        # No pod of ours has made one yet.
+        had_stores = stores.present() if present is None else present.stores
+        version = bring_up.BringUp(reporter=self.reporter, files=self.files).run()
         self._merge(
             Record(
                 kubernetes=version,
                 created_at=time.time() if present is None else present.created_at,
                 kubeconfigs=() if present is None else present.kubeconfigs,
+                stores=had_stores,
             )
         )
         self._say_ready(version)

@@ -19,6 +19,7 @@ class Record(BaseModel):
         kubernetes: the version of its API server, without `v`.
         created_at: seconds since 1970.
         kubeconfigs: the files that the context was put into.
+        stores: the namespaces that had a store of a Repo cache before; `None` when nobody noted it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -26,6 +27,7 @@ class Record(BaseModel):
     kubernetes: str
     created_at: float
     kubeconfigs: tuple[Path, ...] = ()
+    stores: tuple[str, ...] | None = None
 
 
 def read_record(files: Layout) -> Record | None:

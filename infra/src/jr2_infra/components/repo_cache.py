@@ -64,7 +64,7 @@ class Placement:
 
 def store_path(namespace: str) -> str:
     """Return the folder of a node that holds the clones of an Instance."""
-    return f"{names.REPO_STORE}/{namespace}/repos"
+    return f"{names.REPO_STORE}/{namespace}/{names.REPO_STORE_FOLDER}"
 
 
 def rights(instance: str, namespace: str) -> tuple[dict[str, Any], ...]:

@@ -252,7 +252,9 @@ CONVERSATIONS_CLAIM_SIZE: Final = "1Gi"
 EFFECTOR_VALUES_PATH: Final = "/etc/jr2/effector"
 REPO_CACHE_PATH: Final = "/cache"
 REPO_STORE: Final = "/var/lib/jr2"
-"""On a node: below it `<namespace>/repos`, the folder of the Repo cache."""
+"""On a node: below it has each namespace the folder of its Repo cache."""
+REPO_STORE_FOLDER: Final = "repos"
+"""The folder of a Repo cache, below the namespace in the store."""
 
 # --- the kubectl contexts that jr2 knows ------------------------------------------------------
 LOCAL_CONTEXT: Final = "jr2-local"
