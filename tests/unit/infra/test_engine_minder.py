@@ -135,13 +135,24 @@ def test_the_end_of_a_session_is_waited_for_however_long_it_takes(
 ) -> None:
     """A large program ends some time after it was killed, and could still write in that time."""
     killed: list[int] = []
-    monkeypatch.setattr(minder, "_kill", lambda pid, _: killed.append(pid))
-    # It stands for one that was killed, and takes half a second to end.
-    with subprocess.Popen(["sleep", "0.5"], start_new_session=True) as dying:
+
+    # It stands for one that was killed, and ends when it was looked at often.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True) as dying:
+        assert dying.stdin is not None
+        end = dying.stdin.close
+
+        def kill(pid: int, _session: int) -> None:
+            killed.append(pid)
+            if len(killed) == 60:
+                end()
+
+        monkeypatch.setattr(minder, "_kill", kill)
+        monkeypatch.setattr(minder, "_PATIENCE", LIMIT)
         minder.end_session(dying.pid)
 
-        assert killed[0] == dying.pid
-        assert all_gone([dying.pid], 0)
+        assert minder.session_members(dying.pid) == []
+    assert set(killed) == {dying.pid}
+    assert len(killed) >= 60
 
 
 def test_only_the_session_that_is_meant_is_ended(tmp_path: Path) -> None:
