@@ -221,6 +221,9 @@ CASES: dict[str, Case] = {
         said="names no Workflow",
         wrong=lambda site: site.write("charts/gone.mmd", "stateDiagram-v2\n"),
     ),
+    "a file in the place of the charts": Case(
+        said="charts is no folder", wrong=lambda site: site.write("charts", "")
+    ),
     # Step 4: the Assembly.
     "no lockfile": Case(said=" has no lockfile", wrong=_without("uv.lock")),
     "two lockfiles": Case(said="more than one package manager", wrong=_two_locks),

@@ -144,6 +144,19 @@ CASES: dict[str, tuple[str, list[str]]] = {
             + f'{RETUNE}resources={{"limits": {{"cpu": "<cpu>"}}}})'
         ],
     ),
+    "a Size of a composed Machine whose cpu alone is too small": (
+        'triage(child=wrap(body(), resources=Size(memory="1Gi", cpu="20m")))',
+        [
+            'refusing: workflow "w" (on the Machine composed as "review"): '
+            + SHORT.format(
+                left="960Mi",
+                cpu="-30m",
+                total="1Gi/20m (resources.memory of workspace(), resources.cpu of workspace())",
+            )
+            + "; make resources.cpu of workspace() larger"
+            + f'{RETUNE}actors={{"review": {{"resources": {{"limits": {{"cpu": "<cpu>"}}}}}}}})'
+        ],
+    ),
     "a Size of a composed Machine, with an Effector and a User Container": (
         'triage(child=wrap(body(effects={"p": Push(repo="app")}), user=UserContainer(image="u:1", '
         'resources=Size(memory="1Gi", cpu="100m")), resources=Size(memory="1Gi")))',
