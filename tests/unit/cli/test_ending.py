@@ -155,18 +155,8 @@ def test_an_interrupted_up_says_whether_anything_was_applied(
         "check.open_instance = wait\n"
         "sys.exit(main.main(['up']))\n"
     )
-    command = begin(
-        [sys.executable, "-c", waiting],
-        cwd=instance,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert command.stdout is not None
-    assert command.stdout.readline() == "up\n"
-    command.send_signal(signal.SIGINT)
-    _, stderr = command.communicate(timeout=LIMIT)
 
-    assert (command.returncode, stderr) == (130, f"{line}\n")
+    assert _interrupted(begin, waiting, cwd=instance) == (130, f"{line}\n")
 
 
 @pytest.mark.parametrize(
@@ -197,14 +187,8 @@ def test_an_interrupt_of_a_command_that_is_leaving_changes_nothing(
         "sys.argv[1:] = ['runs']\n"
         "sys.exit(main.main())\n"
     )
-    command = begin([sys.executable, "-c", leaving], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert command.stdout is not None
-    assert command.stdout.readline() == "up\n"
 
-    command.send_signal(signal.SIGINT)
-    _, stderr = command.communicate(timeout=LIMIT)
-
-    assert (command.returncode, stderr) == (130, "how it stands\n")
+    assert _interrupted(begin, leaving) == (130, "how it stands\n")
 
 
 def test_a_command_whose_cleanup_hangs_leaves_all_the_same(begin: Begin) -> None:
@@ -246,22 +230,8 @@ def test_a_signal_that_another_thread_gets_is_heard_while_the_main_thread_waits(
         "application.run = wait\n"
         "sys.exit(main.main(['runs']))\n"
     )
-    command = begin(
-        [sys.executable, "-c", waiting],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert command.stdout is not None
-    assert command.stdout.readline() == "up\n"
 
-    command.send_signal(signal.SIGINT)
-    try:
-        _, stderr = command.communicate(timeout=LIMIT)
-    finally:
-        command.kill()
-        command.communicate()
-
-    assert (command.returncode, stderr) == (130, "interrupted\n")
+    assert _interrupted(begin, waiting) == (130, "interrupted\n")
 
 
 def test_what_was_started_ends_with_a_command_that_is_killed(begin: Begin) -> None:
@@ -281,6 +251,17 @@ def test_what_was_started_ends_with_a_command_that_is_killed(begin: Begin) -> No
     command.stdout.close()
 
     assert _gone(child)
+
+
+def _interrupted(begin: Begin, script: str, **options: Any) -> tuple[int, str]:
+    """Interrupt a command once it says `up`; return its exit code and what it said then."""
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = begin([sys.executable, "-c", script], **piped, **options)
+    assert command.stdout is not None
+    assert command.stdout.readline() == "up\n"
+    command.send_signal(signal.SIGINT)
+    _, stderr = command.communicate(timeout=LIMIT)
+    return command.returncode, stderr
 
 
 def _gone(pid: int, within: float = LIMIT) -> bool:

@@ -82,10 +82,10 @@ def remove_files(files: Layout) -> None:
         for link in _CONTAINER_LINKS.iterdir():
             if link.is_symlink() and files.root in Path(os.readlink(link)).parents:
                 link.unlink(missing_ok=True)
-        _remove_empty(_CONTAINER_LINKS)
+        remove_empty(_CONTAINER_LINKS)
     for folder in (_SHIM_SOCKETS, _PLUGIN_SOCKETS):
         remove_dead_sockets(folder)
-        _remove_empty(folder, folder.parent)
+        remove_empty(folder, folder.parent)
     try:
         if files.root.exists():
             shutil.rmtree(files.root)
@@ -135,10 +135,11 @@ def _remove_network_results(folder: Path) -> None:
         container = result.name.removeprefix(f"{layout.NETWORK_NAME}-").removesuffix("-eth0")
         (folder / f"cni-loopback-{container}-lo").unlink(missing_ok=True)
         result.unlink(missing_ok=True)
-    _remove_empty(folder, folder.parent)
+    remove_empty(folder, folder.parent)
 
 
-def _remove_empty(*folders: Path) -> None:
+def remove_empty(*folders: Path) -> None:
+    """Remove folders in turn, those of them that are there and empty."""
     for folder in folders:
         with contextlib.suppress(OSError):
             folder.rmdir()

@@ -9,7 +9,6 @@ Source: design §7, spec/converge.md §3 (what `down` leaves on nodes).
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Final
 
 from jr2 import names
 from jr2.errors import StepFailed
+
+from . import leftovers
 
 ROOT: Final = Path(names.REPO_STORE)
 _PROCESSES: Final = Path("/proc")
@@ -52,9 +53,7 @@ def remove(before: Collection[str], root: Path = ROOT, processes: Path = _PROCES
             shutil.rmtree(store)
         except OSError as error:
             raise StepFailed(f"cannot remove {error.filename}: {error.strerror}") from error
-        for folder in (store.parent, root):
-            with contextlib.suppress(OSError):
-                folder.rmdir()
+        leftovers.remove_empty(store.parent, root)
 
 
 def _is_shown(mounted: Collection[str], top: str, namespace: str) -> bool:
